@@ -1,0 +1,113 @@
+/**
+ * The command line: which commands there are, and what the end of one means for the exit code (0: done,
+ * 1: cannot start, or a check failed, 2: wrong usage or configuration).
+ */
+import { Command, CommanderError } from 'commander';
+import { configCommand } from './commands/config.ts';
+import { devCommand } from './commands/dev.ts';
+import { listenCommand } from './commands/listen.ts';
+import { CheckFailed, type Io, printError } from './commands/output.ts';
+import { serveCommand } from './commands/serve.ts';
+import { tokenCommand } from './commands/token.ts';
+import { verifyCommand } from './commands/verify.ts';
+import { StartError, UsageError } from './errors.ts';
+import { packageVersion } from './version.ts';
+
+/** In the order of the help. */
+const COMMANDS: readonly ((io: Io) => Command)[] = [
+  devCommand,
+  serveCommand,
+  tokenCommand,
+  listenCommand,
+  verifyCommand,
+  configCommand,
+];
+
+const EXAMPLES = `
+Examples:
+  afterword dev                                 try everything, with no configuration
+  afterword serve --config prod.yaml            run the service
+  afterword token --project p-demo --ttl 7d     make a token for calls
+  afterword listen --port 9000 --secret s3cret  receive deliveries and print them
+  afterword config check --config prod.yaml     see what a configuration means`;
+
+/** Runs one command; resolves with the exit code. */
+export async function main(argv: readonly string[], io: Io): Promise<number> {
+  try {
+    await createProgram(io).parseAsync(argv, { from: 'user' });
+    return 0;
+  } catch (error) {
+    return explain(error, io);
+  }
+}
+
+function createProgram(io: Io): Command {
+  const program = new Command('afterword')
+    .description('A proxy that also sends the answer of any call to a webhook: signed, durable, retried.')
+    .version(packageVersion(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
+    .addHelpText('after', EXAMPLES);
+  for (const create of COMMANDS) program.addCommand(create(io));
+  return settle(program, io);
+}
+
+/** Commands made on their own inherit nothing, so each is told not to exit, and where to write. */
+function settle(command: Command, io: Io): Command {
+  command
+    .exitOverride()
+    .showHelpAfterError(`Run 'afterword --help' for how to use it.`)
+    .configureOutput({
+      writeOut: text => void io.stdout.write(text),
+      writeErr: text => void io.stderr.write(text),
+      outputError: text => printError(io, text.trimEnd().replace(/^error: /, '')),
+    });
+  for (const nested of command.commands) settle(nested, io);
+  return command;
+}
+
+function explain(error: unknown, io: Io): number {
+  // Commander has printed its own message already; asking for help or the version ends this way too.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  if (error instanceof CheckFailed) return 1;
+  if (error instanceof UsageError || error instanceof StartError) {
+    printError(io, error.message);
+    return error instanceof UsageError ? 2 : 1;
+  }
+  throw error;
+}
+
+/** The real process. */
+export function processIo(): Io {
+  // A reader that has seen enough (`| head`) is no error.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.exit(0);
+  });
+  return {
+    stdin: process.stdin,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    env: process.env,
+    cwd: process.cwd(),
+    untilStopped,
+  };
+}
+
+/**
+ * A terminal sends its signal to the launcher, which passes it on, and to this process too: what follows
+ * within a moment is the same wish to stop. After that, a second signal ends the process at once.
+ */
+const SAME_SIGNAL_MS = 100;
+
+function untilStopped(): Promise<void> {
+  return new Promise(resolve => {
+    let stoppedAt: number | undefined;
+    const stop = (_: NodeJS.Signals, number: number) => {
+      stoppedAt ??= performance.now();
+      if (performance.now() - stoppedAt > SAME_SIGNAL_MS) process.exit(128 + number);
+      resolve();
+    };
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stop);
+  });
+}

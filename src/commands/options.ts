@@ -1,0 +1,49 @@
+/**
+ * Options that several commands share, and how the text of an option becomes a value.
+ */
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { InvalidArgumentError, Option } from 'commander';
+import { parseDuration } from '../config/units.ts';
+import { UsageError } from '../errors.ts';
+import type { Io } from './output.ts';
+
+export function configOption(): Option {
+  return new Option('-c, --config <file>', 'the configuration file');
+}
+
+export function jsonOption(): Option {
+  return new Option('--json', 'print JSON');
+}
+
+/** Milliseconds. */
+export function durationArgument(min: string, max: string): (text: string) => number {
+  return text => {
+    const ms = parseDuration(text) ?? Number.NaN;
+    if (ms >= parseDuration(min)! && ms <= parseDuration(max)!) return ms;
+    throw new InvalidArgumentError(`It must be a duration from ${min} to ${max}, such as 5s, 10m or 1h30m.`);
+  };
+}
+
+export function integerArgument(min: number, max: number): (text: string) => number {
+  return text => {
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+  };
+}
+
+export function httpUrlArgument(text: string): URL {
+  const url = URL.parse(text);
+  if (url !== null && /^https?:$/.test(url.protocol)) return url;
+  throw new InvalidArgumentError('It must be an address such as http://127.0.0.1:3000/hook.');
+}
+
+/** The bytes of a file that an option names. */
+export function readOptionFile(io: Io, option: string, file: string): Buffer {
+  try {
+    return readFileSync(resolve(io.cwd, file));
+  } catch (error) {
+    throw new UsageError(`${option}: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * The effective configuration as an operator would write it: every default filled in, the contract's key
+ * names and units, secrets redacted. With the secrets put back it loads to the same configuration.
+ */
+import { stringify } from 'yaml';
+import { formatAddress } from './address.ts';
+import type { AppConfig, ProjectConfig } from './config.ts';
+import type { LoadedConfig } from './load.ts';
+import { formatDuration, formatSize } from './units.ts';
+import { escapeReferences } from './variables.ts';
+
+const REDACTED = '[redacted]';
+
+/** YAML text. */
+export function describeConfig(loaded: LoadedConfig): string {
+  const data = JSON.stringify(describeConfigData(loaded));
+  const written = JSON.parse(data, (_, value: unknown) =>
+    typeof value === 'string' ? escapeReferences(value) : value,
+  );
+  return stringify(written, { lineWidth: 0 });
+}
+
+/** The same as plain data, for JSON. */
+export function describeConfigData({
+  config,
+  keyFiles,
+  async: later,
+}: LoadedConfig): Record<string, unknown> {
+  const { webhooks } = config;
+  const apps = [...config.apps.values()].flatMap(ofProject => [...ofProject.values()]);
+  return {
+    listen: formatAddress(config.listen),
+    admin: formatAddress(config.admin),
+    ...(config.adminToken !== undefined && { adminToken: REDACTED }),
+    data: config.data,
+    role: 'all',
+    workers: 1,
+    ...(config.encryptionKey !== undefined && { encryptionKey: REDACTED }),
+    logLevel: config.logLevel,
+    projects: Object.fromEntries(
+      [...config.projects.values()].map(project => [
+        project.id,
+        describeProject(project, keyFiles.get(project.id)),
+      ]),
+    ),
+    apps: Object.fromEntries(apps.map(app => [`${app.projectId}/${app.name}`, describeApp(app)])),
+    webhooks: {
+      attemptTimeout: formatDuration(webhooks.attemptTimeout),
+      maxBody: formatSize(webhooks.maxBody),
+      commitWait: formatDuration(webhooks.commitWait),
+      concurrency: webhooks.concurrency,
+      perTarget: webhooks.perTarget,
+      allowTargets: [...webhooks.allowTargets],
+      retention: formatDuration(webhooks.retention),
+    },
+    appTimeout: formatDuration(config.appTimeout),
+    ...(later !== undefined && { async: describeAsync(later) }),
+  };
+}
+
+function describeProject(project: ProjectConfig, keyFile: string | undefined) {
+  const { secret, jwksUrl, issuer, audience } = project.jwt;
+  return {
+    jwt: {
+      ...(secret !== undefined && { secret: REDACTED }),
+      ...(keyFile !== undefined && { publicKey: keyFile }),
+      ...(jwksUrl !== undefined && { jwksUrl: jwksUrl.href }),
+      ...(issuer !== undefined && { issuer }),
+      ...(audience !== undefined && { audience }),
+    },
+    standardWebhooks: project.standardWebhooks,
+    requireSecret: project.requireSecret,
+    maxPending: project.maxPending,
+  };
+}
+
+function describeApp({ runtime, url, forwardAuthorization }: AppConfig) {
+  return { runtime, url: url.href, forwardAuthorization };
+}
+
+function describeAsync({ timeout, maxStarts, maxRequest, retention }: NonNullable<LoadedConfig['async']>) {
+  return {
+    timeout: formatDuration(timeout),
+    maxStarts,
+    maxRequest: formatSize(maxRequest),
+    retention: formatDuration(retention),
+  };
+}

@@ -1,0 +1,102 @@
+/**
+ * Loads the configuration: one YAML file and the environment over it, checked, with every mistake of both
+ * reported at once. The only reader of the environment and of the files of configuration.
+ */
+import { isLoopbackHost } from './address.ts';
+import { checkBlock, whole } from './check.ts';
+import type { Address, Config } from './config.ts';
+import { readOverrides, refuseUnknownVariables } from './environment.ts';
+import { readConfigFile } from './files.ts';
+import { readLayers } from './layers.ts';
+import { Mistakes } from './mistakes.ts';
+import { checkApps, checkProjects } from './projects.ts';
+import { ASYNC, type Checked, NAMED, NESTED, TOP, WEBHOOKS } from './schema.ts';
+import { Settings } from './settings.ts';
+import type { Environment } from './variables.ts';
+
+export interface ConfigSources {
+  /** Named by the operator; otherwise `AFTERWORD_CONFIG`, otherwise `afterword.yaml` in `cwd` if it exists. */
+  readonly file?: string | undefined;
+  readonly env: Environment;
+  readonly cwd: string;
+}
+
+export interface LoadedConfig {
+  readonly config: Config;
+  /** What works and is most likely not meant, in the form of mistakes. */
+  readonly warnings: readonly string[];
+  /** Absolute path of the file that was read, if there was one. */
+  readonly file?: string;
+  /** Where public keys were read from, by project. */
+  readonly keyFiles: ReadonlyMap<string, string>;
+  /** The block `async`, if it is given: checked for later versions, and without effect in this one. */
+  readonly async?: Checked<typeof ASYNC>;
+}
+
+/** Throws a `UsageError` that lists every mistake. */
+export function loadConfig(sources: ConfigSources): LoadedConfig {
+  const mistakes = new Mistakes();
+  const { settings, file } = readSettings(sources, mistakes);
+  const top = checkBlock(settings, [], TOP, [...Object.keys(NESTED), ...NAMED]) ?? {};
+  checkListeners(settings, top);
+  const { projects, keyFiles } = checkProjects(settings);
+  const apps = checkApps(settings);
+  const webhooks = whole(checkBlock(settings, ['webhooks'], WEBHOOKS) ?? {});
+  const later = checkAsync(settings);
+  mistakes.throwIfAny();
+  const { listen, admin, adminToken, data, encryptionKey, logLevel, appTimeout } = whole(top);
+  const config: Config = {
+    listen,
+    admin,
+    ...(adminToken !== undefined && { adminToken }),
+    data: settings.resolve(['data'], data),
+    ...(encryptionKey !== undefined && { encryptionKey }),
+    logLevel,
+    projects,
+    apps,
+    webhooks,
+    appTimeout,
+  };
+  return {
+    config,
+    warnings: settings.warnings,
+    ...(file !== undefined && { file }),
+    keyFiles,
+    ...(later !== undefined && { async: later }),
+  };
+}
+
+function readSettings({ file: named, env, cwd }: ConfigSources, mistakes: Mistakes) {
+  const overrides = readOverrides({ env, cwd, mistakes });
+  const file = readConfigFile({ file: named, env, cwd, mistakes });
+  const { layers, referred } = readLayers({ file, overrides, env, cwd, mistakes });
+  refuseUnknownVariables({ env, mistakes }, referred);
+  mistakes.throwIfFatal();
+  return { settings: new Settings({ layers, mistakes }), file: file?.path };
+}
+
+interface Listeners {
+  readonly listen?: Address;
+  readonly admin?: Address;
+}
+
+function checkListeners(settings: Settings, { listen, admin }: Listeners): void {
+  if (admin === undefined) return;
+  if (!isLoopbackHost(admin.host) && !settings.has(['adminToken'])) {
+    settings.mistake(['adminToken'], 'is needed, since `admin` listens on more than loopback', ['admin']);
+  }
+  if (admin.port !== 0 && admin.port === listen?.port && admin.host === listen.host) {
+    settings.mistake(['admin'], 'expected another address than that of `listen`');
+  }
+}
+
+function checkAsync(settings: Settings): Checked<typeof ASYNC> | undefined {
+  const checked = checkBlock(settings, ['async'], ASYNC);
+  const given = [['async'], ...Object.keys(ASYNC).map(key => ['async', key])].find(path =>
+    settings.has(path),
+  );
+  if (checked === undefined || given === undefined) return undefined;
+  const text = 'has no effect: asynchronous calls are not part of this version';
+  settings.warn(['async'], text, given);
+  return whole(checked);
+}

@@ -1,0 +1,109 @@
+/**
+ * The keys of the configuration, each with its check and its default: one flat table per map of the file.
+ * Keys that belong to later versions are known here, so that using one is answered precisely.
+ */
+import { z } from 'zod';
+import { parseAddress } from './address.ts';
+import { parseEncryptionKey } from './keys.ts';
+import {
+  appUrl,
+  choice,
+  duration,
+  flag,
+  integer,
+  jwksUrl,
+  parsed,
+  refused,
+  size,
+  targets,
+  text,
+} from './values.ts';
+
+export type Block = Readonly<Record<string, z.ZodType>>;
+
+/** What the checks of a table give; a key that may be absent is absent, never undefined. */
+export type Checked<B extends Block> = {
+  [K in keyof B as undefined extends z.output<B[K]> ? never : K]: z.output<B[K]>;
+} & {
+  [K in keyof B as undefined extends z.output<B[K]> ? K : never]?: Exclude<z.output<B[K]>, undefined>;
+};
+
+/** Names of projects and apps; none starts with `_`, which is kept for the service's own paths. */
+export const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
+
+const address = () => parsed('host:port, such as 127.0.0.1:8080, "[::1]:8080" or :8080', parseAddress);
+const ENCRYPTION_KEY =
+  '32 bytes as 64 hex digits or as base64, in quotes; make one with: openssl rand -base64 32';
+
+export const TOP = {
+  listen: address().prefault('127.0.0.1:8080'),
+  admin: address().prefault('127.0.0.1:8081'),
+  adminToken: text('visible ASCII characters without spaces, in quotes', /^[\x21-\x7e]+$/).optional(),
+  data: text().prefault('./data'),
+  database: refused('only the embedded store is part of this version; give `data` instead'),
+  role: z.literal('all', { error: 'only `all` is part of this version' }).prefault('all'),
+  workers: z.literal([1, '1'], { error: 'only 1 is part of this version' }).prefault(1),
+  encryptionKey: parsed(ENCRYPTION_KEY, parseEncryptionKey).optional(),
+  logLevel: choice(['debug', 'info', 'warn', 'error', 'silent']).prefault('info'),
+  appTimeout: duration('10ms', '24h').prefault('15m'),
+} satisfies Block;
+
+export const WEBHOOKS = {
+  attemptTimeout: duration('100ms', '5m').prefault('15s'),
+  maxBody: size('1KiB', '1GiB').prefault('16MiB'),
+  commitWait: duration('0ms', '10s').prefault('100ms'),
+  concurrency: integer(1, 100_000).prefault(256),
+  perTarget: integer(1, 100_000).prefault(32),
+  allowTargets: targets().prefault([]),
+  retention: duration('1s', '3650d').prefault('30d'),
+} satisfies Block;
+
+export const ASYNC = {
+  timeout: duration('1s', '12h').prefault('15m'),
+  maxStarts: integer(1, 100).prefault(2),
+  maxRequest: size('1KiB', '1GiB').prefault('16MiB'),
+  retention: duration('1s', '3650d').prefault('1d'),
+} satisfies Block;
+
+/** `jwt` is a map of its own, checked by `JWT`. */
+export const PROJECT = {
+  standardWebhooks: flag().prefault(false),
+  requireSecret: flag().prefault(false),
+  maxPending: integer(1, 1_000_000_000).prefault(100_000),
+} satisfies Block;
+
+/** Exactly one of these says how a project's tokens are checked. */
+export const JWT_KEYS = ['secret', 'publicKey', 'jwksUrl'] as const;
+
+export const JWT = {
+  secret: text().optional(),
+  publicKey: text('the path of a PEM or JWK file').optional(),
+  jwksUrl: jwksUrl().optional(),
+  issuer: text().optional(),
+  audience: text().optional(),
+} satisfies Block;
+
+const hosted = () => refused('hosting apps as processes is not part of this version; give `url`');
+
+export const APP = {
+  runtime: choice(['cortex', 'custom']),
+  url: appUrl(),
+  forwardAuthorization: flag().prefault(false),
+  entry: hosted(),
+  command: hosted(),
+} satisfies Block;
+
+/** Keys for apps hosted as processes: checked, and without effect on an app that is reached by `url`. */
+export const HOSTED_APP = {
+  port: integer(1, 65_535).optional(),
+  health: text('a path that starts with /', /^\/\S*$/).optional(),
+  replicas: integer(1, 1_000).optional(),
+  concurrency: integer(1, 100_000).optional(),
+  cwd: text().optional(),
+  env: z.record(z.string(), text(), { error: 'expected a map of names to text' }).optional(),
+} satisfies Block;
+
+/** The maps of fixed keys below the top level. */
+export const NESTED = { webhooks: WEBHOOKS, async: ASYNC } satisfies Record<string, Block>;
+/** The maps whose keys are names that the operator chooses. */
+export const NAMED = ['projects', 'apps'] as const;

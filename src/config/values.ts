@@ -1,0 +1,105 @@
+/**
+ * The kinds of values that a configuration key can hold, each as a zod check that says what it expects.
+ * Text is taken wherever a number, a boolean or a list is, since a value may come from a variable.
+ */
+import { z } from 'zod';
+import { isAllowableTarget, isLoopbackHost } from './address.ts';
+import { parseDuration, parseSize } from './units.ts';
+
+const HTTP_URL = /^https?:\/\/[^\s\\/?#\p{Cc}][^\s\\\p{Cc}]*$/iu;
+
+function expected(what: string) {
+  return ({ input }: { readonly input?: unknown }) =>
+    input === undefined ? `is needed: expected ${what}` : `expected ${what}`;
+}
+
+/** Text that `parse` makes something of; undefined from it means that the text is not what is expected. */
+export function parsed<T>(what: string, parse: (text: string) => T | undefined) {
+  return z.string({ error: expected(what) }).transform((text, context): T => {
+    const value = parse(text);
+    if (value !== undefined) return value;
+    context.addIssue({ code: 'custom', message: `expected ${what}` });
+    return z.NEVER;
+  });
+}
+
+/** Text of which `pattern` allows all. */
+export function text(
+  what = 'text that is not empty (in quotes where YAML would read a number)',
+  pattern = /./su,
+) {
+  return z.string({ error: expected(what) }).regex(pattern, { error: `expected ${what}` });
+}
+
+export function choice<const T extends readonly string[]>(names: T) {
+  return z.enum(names, { error: expected(`one of ${names.join(', ')}`) });
+}
+
+export function flag() {
+  const fromText = (value: unknown) => (value === 'true' ? true : value === 'false' ? false : value);
+  return z.preprocess(fromText, z.boolean({ error: expected('true or false') }));
+}
+
+export function integer(min: number, max: number) {
+  const error = expected(`a whole number from ${min} to ${max}`);
+  const fromText = (value: unknown) =>
+    typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
+  return z.preprocess(fromText, z.int({ error }).min(min, { error }).max(max, { error }));
+}
+
+export function duration(min: string, max: string) {
+  const what = `a duration with its unit (ms, s, m, h, d), from ${min} to ${max}`;
+  return parsed(what, within(parseDuration, min, max));
+}
+
+export function size(min: string, max: string) {
+  const what = `a size such as 16MiB (KiB, MiB, GiB, KB, MB, GB, or plain bytes), from ${min} to ${max}`;
+  const fromNumber = (value: unknown) => (typeof value === 'number' ? String(value) : value);
+  return z.preprocess(fromNumber, parsed(what, within(parseSize, min, max)));
+}
+
+function within(parse: (text: string) => number | undefined, min: string, max: string) {
+  return (text: string) => {
+    const value = parse(text);
+    return value !== undefined && value >= parse(min)! && value <= parse(max)! ? value : undefined;
+  };
+}
+
+/** A list, or the same as text with commas. */
+export function targets() {
+  const what = 'an address, a CIDR or a host name (without port or brackets)';
+  const item = z.string({ error: expected(what) }).refine(isAllowableTarget, { error: expected(what) });
+  const fromText = (value: unknown) => {
+    if (typeof value !== 'string') return value;
+    return value.trim() === '' ? [] : value.split(',').map(part => part.trim());
+  };
+  return z.preprocess(
+    fromText,
+    z.array(item, { error: expected('a list of addresses, CIDRs and host names') }),
+  );
+}
+
+export function appUrl() {
+  return parsed('an http:// or https:// URL without credentials, query or fragment', text =>
+    /[?#]/.test(text) ? undefined : httpUrl(text),
+  );
+}
+
+export function jwksUrl() {
+  const what = 'an https:// URL (http:// for loopback only) without credentials or fragment';
+  return parsed(what, text => {
+    const url = text.includes('#') ? undefined : httpUrl(text);
+    return url?.protocol === 'https:' || (url && isLoopbackHost(url.hostname)) ? url : undefined;
+  });
+}
+
+// The raw text is looked at first: URL drops white space and forgives missing slashes.
+function httpUrl(text: string): URL | undefined {
+  const url = HTTP_URL.test(text) && URL.parse(text);
+  return url && url.username === '' && url.password === '' ? url : undefined;
+}
+
+/** A key that this version knows and cannot serve. */
+export function refused(reason: string) {
+  return z.undefined({ error: reason });
+}

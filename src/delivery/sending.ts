@@ -1,0 +1,60 @@
+/**
+ * One attempt of a held delivery: counted in the store, then sent, then judged.
+ */
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../log.ts';
+import type { Body, Next, Store } from '../store/store.ts';
+import type { Outcome, Sender } from './attempt.ts';
+import type { Held } from './held.ts';
+import { judgeOutcome } from './outcome.ts';
+import { afterAttempt } from './policy.ts';
+
+export interface SendingOptions {
+  readonly store: Pick<Store, 'beginAttempt' | 'body'>;
+  readonly sender: Pick<Sender, 'send'>;
+  readonly clock: Clock;
+  /** At least 0, below 1. */
+  readonly random: () => number;
+  readonly log: Logger;
+  /** Whether a project wants the Standard Webhooks headers. */
+  readonly standardWebhooks: (projectId: string) => boolean;
+}
+
+/** What came of an attempt, and what follows. */
+export interface Sent {
+  readonly outcome: Outcome;
+  readonly next: Next;
+}
+
+/** No further attempt can bring back a body that the store has lost. */
+const BODY_LOST: Next = { state: 'failed', reason: 'exhausted' };
+
+/** Undefined when the delivery is no longer this node's to send. `kept` is its body, where memory has it. */
+export async function sendHeld(
+  { store, sender, clock, random, log, standardWebhooks }: SendingOptions,
+  held: Held,
+  kept: Body | undefined,
+): Promise<Sent | undefined> {
+  const { ref, runId, projectId, target, confidential } = held;
+  const startedAt = clock.now();
+  if (!(await store.beginAttempt(ref, startedAt))) {
+    log.debug({ run_id: runId }, 'the delivery is no longer ours to send');
+    return undefined;
+  }
+  held.attempts += 1;
+  const number = held.attempts;
+  const body = kept ?? (await store.body(ref));
+  if (body === undefined) {
+    return { outcome: { error: 'body_missing', startedAt, timings: { totalMs: 0 } }, next: BODY_LOST };
+  }
+  const outcome = await sender.send({
+    runId,
+    target,
+    confidential,
+    body,
+    number,
+    standardWebhooks: standardWebhooks(projectId),
+  });
+  const verdict = judgeOutcome(outcome);
+  return { outcome, next: afterAttempt({ verdict, attempts: number, now: clock.now(), random }) };
+}

@@ -1,0 +1,111 @@
+/**
+ * An app's answer that reaches the caller untouched: of a custom app, or the event stream of a cortex
+ * function. With a webhook it is captured on the way, and its last bytes wait for the delivery.
+ */
+import { Capture } from './capture.ts';
+import type { Answer, AppHead, Exchange } from './exchange.ts';
+import { answerHeaders, headerValue, type RawHeaders } from './headers.ts';
+
+export function createPassedAnswer(exchange: Exchange, head: AppHead): Answer {
+  const answer = new PassedAnswer(exchange, head);
+  answer.start();
+  return answer;
+}
+
+class PassedAnswer implements Answer {
+  readonly #exchange: Exchange;
+  readonly #head: AppHead;
+  readonly #capture: Capture | undefined;
+  /** Bytes of the body still to come, where its length is known. */
+  #left: number;
+  /** The caller's last bytes, held until the delivery is stored. */
+  #tail: Uint8Array | undefined;
+  #headHeld = false;
+  #begun = false;
+
+  constructor(exchange: Exchange, head: AppHead) {
+    this.#exchange = exchange;
+    this.#head = head;
+    const { run, deps } = exchange;
+    const { status, headers } = head;
+    const length = headerValue(headers, 'content-length');
+    this.#left = hasNoBody(run.method, status)
+      ? 0
+      : length === undefined
+        ? Number.POSITIVE_INFINITY
+        : Number(length);
+    if (run.webhook === undefined) return;
+    this.#capture = new Capture({
+      run,
+      head: { statusCode: status, contentType: headerValue(headers, 'content-type') },
+      contentEncoding: headerValue(headers, 'content-encoding'),
+      events: run.config.runtime === 'cortex',
+      maxBody: deps.maxBody,
+      spool: deps.spool,
+    });
+  }
+
+  get statusCode(): number {
+    return this.#head.status;
+  }
+
+  start(): void {
+    // Without a body the head is the end of the answer.
+    if (this.#left === 0 && this.#capture !== undefined) {
+      this.#headHeld = true;
+      return;
+    }
+    this.#sendHead();
+    // Bytes that came along are handed over before the next tick; without any, the head goes alone.
+    process.nextTick(() => {
+      if (!this.#begun) this.#exchange.caller.flushHead();
+    });
+  }
+
+  data(chunk: Uint8Array): void {
+    this.#begun = true;
+    if (this.#capture !== undefined) {
+      if (!this.#capture.write(chunk)) {
+        this.#exchange.block();
+        this.#capture.whenDrained(() => this.#exchange.unblock());
+      }
+      this.#left -= chunk.length;
+      if (this.#left <= 0) {
+        this.#tail = chunk;
+        return;
+      }
+    }
+    if (!this.#exchange.caller.write(chunk)) {
+      this.#exchange.block();
+      this.#exchange.caller.whenDrained(() => this.#exchange.unblock());
+    }
+  }
+
+  end(trailers: RawHeaders): void {
+    this.#begun = true;
+    const finish = this.#exchange.finish();
+    this.#exchange.complete(
+      this.statusCode,
+      finish,
+      () => this.#capture!.complete(finish),
+      () => {
+        if (this.#headHeld) this.#sendHead();
+        this.#exchange.caller.end(this.#tail, trailers);
+      },
+    );
+  }
+
+  discard(): void {
+    this.#capture?.discard();
+  }
+
+  #sendHead(): void {
+    const { status, message, headers } = this.#head;
+    this.#exchange.caller.head(status, message, answerHeaders(headers, this.#exchange.run.runId));
+  }
+}
+
+/** RFC 9112, section 6.3: these end with their head, whatever their headers say. */
+function hasNoBody(method: string, status: number): boolean {
+  return method === 'HEAD' || status === 204 || status === 304;
+}

@@ -1,0 +1,285 @@
+/**
+ * One call between caller, app and store.
+ *
+ * The app's answer streams to the caller; with a webhook it is captured on the way. When the answer is
+ * complete its delivery is stored, and only then, or after `commitWait`, is the very end released to the
+ * caller. A caller who hangs up ends a call without a webhook; one with a webhook goes on without it.
+ * What fails before the answer has begun becomes a problem (502, 504), what fails later a cut connection;
+ * either is delivered as an `error`.
+ */
+import type { Dispatcher } from 'undici';
+import type { Clock } from '../clock.ts';
+import type { AppConfig } from '../config/config.ts';
+import { errorEnvelope, type Finish, type RunIdentity } from '../delivery/envelope.ts';
+import { isEventStream } from '../delivery/result.ts';
+import { Problem } from '../errors.ts';
+import type { Logger } from '../log.ts';
+import type { Body, Confidential, NewDelivery } from '../store/store.ts';
+import { createEnvelopeAnswer } from './answer-envelope.ts';
+import { createPassedAnswer } from './answer-passed.ts';
+import type { Caller } from './caller.ts';
+import { decodeHeaders, headerValue, type RawHeaders } from './headers.ts';
+import type { Spool } from './spool.ts';
+
+export interface Webhook {
+  readonly target: string;
+  readonly confidential: Confidential;
+}
+
+export interface ExchangeDeps {
+  /** Resolves once the delivery is durable. */
+  readonly accept: (delivery: Omit<NewDelivery, 'owned'>) => Promise<void>;
+  readonly spool: Spool;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly maxBody: number;
+  readonly commitWait: number;
+  /** The store took longer than `commitWait`. */
+  readonly onLateCommit: () => void;
+}
+
+export interface Run extends RunIdentity {
+  readonly method: string;
+  readonly config: AppConfig;
+  readonly webhook: Webhook | undefined;
+  /** By the clock's `elapsed`. */
+  readonly startedAt: number;
+}
+
+/** The head of an app's answer. */
+export interface AppHead {
+  readonly status: number;
+  readonly message: string | undefined;
+  readonly headers: RawHeaders;
+}
+
+/** How an answer reaches the caller and the delivery. */
+export interface Answer {
+  data(chunk: Uint8Array): void;
+  end(trailers: RawHeaders): void;
+  /** The answer breaks off: what was gathered of it is of no use. */
+  discard(): void;
+  /** What the caller got, or was to get. */
+  readonly statusCode: number;
+}
+
+/** How a call ended, for its log line and metrics. */
+export interface CallEnd {
+  readonly status: number;
+  readonly code?: string;
+}
+
+export interface ExchangeEvents {
+  /** The caller has its answer, or will never have one. */
+  ended(end: CallEnd): void;
+  /** Nothing is left to do: the delivery, where there is one, is stored. */
+  settled(): void;
+}
+
+/** nginx's word for a caller who hung up: no status was sent. */
+const CALLER_GONE = 499;
+
+export class Exchange implements Dispatcher.DispatchHandler {
+  readonly deps: ExchangeDeps;
+  readonly run: Run;
+  readonly caller: Caller;
+  readonly #on: ExchangeEvents;
+  #controller: Dispatcher.DispatchController | undefined;
+  #answer: Answer | undefined;
+  #blocks = 0;
+  #ended = false;
+
+  constructor(deps: ExchangeDeps, run: Run, caller: Caller, on: ExchangeEvents) {
+    this.deps = deps;
+    this.run = run;
+    this.caller = caller;
+    this.#on = on;
+    caller.onGone(() => this.#callerGone());
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#ended) controller.abort(new Error('the call has ended'));
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    _headers: unknown,
+    message?: string,
+  ): void {
+    const headers = decodeHeaders(controller.rawHeaders);
+    if (status < 200) {
+      this.caller.inform(status, headers);
+      return;
+    }
+    const head: AppHead = { status, message, headers };
+    const wrap = this.run.config.runtime === 'cortex' && !isEventStream(headerValue(headers, 'content-type'));
+    this.#answer = wrap ? createEnvelopeAnswer(this, head) : createPassedAnswer(this, head);
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (!this.#ended) this.#answer!.data(chunk);
+  }
+
+  onResponseEnd(controller: Dispatcher.DispatchController): void {
+    if (!this.#ended) this.#answer!.end(decodeHeaders(controller.rawTrailers));
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    if (this.#ended) return;
+    if (this.caller.uploadBroken) this.abandon();
+    else this.fail(problemOf(error, this.#answer !== undefined));
+  }
+
+  /** Holds the app back until `unblock` has been called as often. */
+  block(): void {
+    if (this.#blocks++ === 0) this.#controller?.pause();
+  }
+
+  unblock(): void {
+    if (--this.#blocks === 0) this.#controller?.resume();
+  }
+
+  /** The answer is complete at this moment. */
+  finish(): Finish {
+    const { clock } = this.deps;
+    return { runTimeMs: clock.elapsed() - this.run.startedAt, completedAt: clock.now() };
+  }
+
+  /**
+   * The answer is complete: stores its delivery where one is asked for, then lets `release` give the caller
+   * the end.
+   */
+  complete(statusCode: number, finish: Finish, body: () => Body | Promise<Body>, release: () => void): void {
+    this.#ended = true;
+    if (this.run.webhook === undefined) {
+      release();
+      this.#end({ status: statusCode });
+      return;
+    }
+    this.#deliver(statusCode, finish, body, () => {
+      release();
+      this.#on.ended({ status: this.caller.gone ? CALLER_GONE : statusCode });
+    });
+  }
+
+  /** Something failed between app and caller. */
+  fail(problem: Problem): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#controller?.abort(problem);
+    this.#answer?.discard();
+    const begun = this.caller.headSent;
+    const statusCode = begun ? this.#answer!.statusCode : problem.status;
+    if (begun) this.caller.cut();
+    const end = { status: statusCode, code: problem.code };
+    // What is the caller's own fault never reached the app as a run.
+    if (this.run.webhook === undefined || problem.status < 500) {
+      if (!begun) this.caller.problem(problem);
+      this.#end(end);
+      return;
+    }
+    const finish = this.finish();
+    const error = { type: problem.code, message: problem.message };
+    const body = { bytes: errorEnvelope(this.run, { statusCode }, error, finish) };
+    this.#deliver(
+      statusCode,
+      finish,
+      () => body,
+      () => {
+        if (!begun) this.caller.problem(problem);
+        this.#on.ended(end);
+      },
+    );
+  }
+
+  #deliver(statusCode: number, finish: Finish, body: () => Body | Promise<Body>, release: () => void): void {
+    const { clock, commitWait, onLateCommit } = this.deps;
+    let cancel: (() => void) | undefined;
+    const settle = (): void => {
+      if (cancel === undefined) return;
+      cancel();
+      cancel = undefined;
+      release();
+    };
+    cancel = clock.after(commitWait, () => {
+      onLateCommit();
+      settle();
+    });
+    void this.#store(statusCode, finish, body)
+      .catch(error => {
+        this.deps.log.error(
+          { run_id: this.run.runId, err: error as Error },
+          'a delivery could not be stored',
+        );
+      })
+      .then(settle)
+      .finally(() => this.#on.settled());
+  }
+
+  async #store(statusCode: number, finish: Finish, body: () => Body | Promise<Body>): Promise<void> {
+    const { runId, projectId, app, webhook } = this.run;
+    const made = body();
+    await this.deps.accept({
+      runId,
+      projectId,
+      app,
+      statusCode,
+      target: webhook!.target,
+      confidential: webhook!.confidential,
+      createdAt: finish.completedAt,
+      body: made instanceof Promise ? await made : made,
+    });
+  }
+
+  #callerGone(): void {
+    if (this.#ended || this.run.webhook !== undefined) return;
+    this.#ended = true;
+    this.#controller?.abort(new Error('the caller hung up'));
+    this.#end({ status: CALLER_GONE });
+  }
+
+  /** The caller never sent the whole request: there is no run to go on with. */
+  abandon(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#controller?.abort(new Error('the request broke off'));
+    this.#end({ status: CALLER_GONE });
+  }
+
+  /** Ends a call that leaves nothing to deliver. */
+  #end(end: CallEnd): void {
+    this.#on.ended(end);
+    this.#on.settled();
+  }
+
+  /** The connection is no longer this exchange's: it has become something other than a call. */
+  handOver(status: number): void {
+    this.#ended = true;
+    this.#end({ status });
+  }
+}
+
+/** What a failed exchange with the app means to the caller. */
+function problemOf(error: Error & { code?: string }, begun: boolean): Problem {
+  if (error instanceof Problem) return error;
+  switch (error.code) {
+    case 'UND_ERR_HEADERS_TIMEOUT':
+    case 'UND_ERR_BODY_TIMEOUT':
+      return new Problem('app_timeout');
+    case 'UND_ERR_INVALID_ARG':
+    case 'UND_ERR_NOT_SUPPORTED':
+      return new Problem('bad_request', 'The request has a header that cannot be passed on');
+    case 'UND_ERR_DESTROYED':
+    case 'UND_ERR_CLOSED':
+      return new Problem('shutting_down', 'The service stopped before the app had answered');
+    case 'UND_ERR_HEADERS_OVERFLOW':
+      return new Problem('app_bad_answer', 'The header section of the answer is too large');
+    default:
+      if (begun) return new Problem('answer_cut_off');
+      return error.code?.startsWith('HPE_')
+        ? new Problem('app_bad_answer', 'The app did not answer in valid HTTP')
+        : new Problem('app_unreachable');
+  }
+}

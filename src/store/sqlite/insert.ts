@@ -1,0 +1,68 @@
+/** Writes a new delivery: its two rows, its secret sealed. */
+import type { DatabaseSync } from 'node:sqlite';
+import { syncDirectory } from '../directory.ts';
+import { type Keyring, seal } from '../seal.ts';
+import type { Confidential } from '../store.ts';
+import { KEYS_PER_MS, parseRunId, type RunKey } from './key.ts';
+import type { Handlers } from './protocol.ts';
+
+interface InsertOptions {
+  readonly db: DatabaseSync;
+  readonly owner: number;
+  readonly keyring: Keyring;
+  readonly spoolDir: string;
+}
+
+export function insertHandler({ db, owner, keyring, spoolDir }: InsertOptions): Handlers['insert'] {
+  const narrow = db.prepare(
+    `INSERT INTO deliveries (id, project, state, owner, due_at, round, attempts, cause)
+     VALUES (?, ?, 0, ?, ?, 1, 0, 0) ON CONFLICT DO NOTHING`,
+  );
+  const wide = db.prepare(
+    `INSERT INTO contents (id, run_id, app, target, status, created_at, key_id, sealed, file_size, body)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  const present = db.prepare('SELECT id FROM contents WHERE id BETWEEN ? AND ? AND run_id = ?');
+  let sequence = 0;
+
+  /** Rolls on through the milliseconds, so that a conflict is as good as never met. */
+  function insertNarrow(key: RunKey, project: string, ownerOrNull: number | null, dueAt: number): number {
+    for (let tries = 0; tries < KEYS_PER_MS; tries += 1) {
+      sequence = (sequence + 1) % KEYS_PER_MS;
+      const id = key.first + sequence;
+      if (narrow.run(id, project, ownerOrNull, dueAt).changes === 1) return id;
+    }
+    throw new RangeError('the millisecond of this run id has no free key left');
+  }
+
+  return (args, [body, secret], replay) => {
+    const key = parseRunId(args.runId);
+    if (key === undefined) throw new RangeError(`not a usable run id: ${args.runId}`);
+    if (replay) {
+      const row = present.get(key.first, key.first + KEYS_PER_MS - 1, key.bytes);
+      if (row !== undefined) return row['id'] as number;
+    }
+    // The capture synced the file; its name is durable only with the directory.
+    if (args.fileSize !== undefined) syncDirectory(spoolDir);
+
+    const id = insertNarrow(key, args.project, args.owned ? owner : null, args.createdAt);
+    const confidential: Confidential = {
+      ...(secret && { secret }),
+      ...(args.authorization !== undefined && { authorization: args.authorization }),
+    };
+    const sealed = seal(confidential, args.runId, keyring);
+    wide.run(
+      id,
+      key.bytes,
+      args.app,
+      args.target,
+      args.status,
+      args.createdAt,
+      sealed?.keyId ?? null,
+      sealed?.sealed ?? null,
+      args.fileSize ?? null,
+      body ?? null,
+    );
+    return id;
+  };
+}

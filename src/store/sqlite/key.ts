@@ -1,0 +1,32 @@
+/**
+ * Run ids and the integer keys made of them: the millisecond of the UUIDv7 and a sequence number, within
+ * the 53 bits that a JavaScript number holds. A run is found by the range of its millisecond, so the run id
+ * itself needs no index.
+ */
+const EPOCH = Date.UTC(2024, 0, 1);
+const LAST_MS = 2 ** 40 - 1;
+const RUN_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/** How many keys one millisecond has. */
+export const KEYS_PER_MS = 8192;
+
+export interface RunKey {
+  /** The run id in 16 bytes. */
+  readonly bytes: Uint8Array;
+  /** The first key of the run's millisecond. */
+  readonly first: number;
+}
+
+/** Undefined when it is no UUIDv7 in lower case, or lies outside 2024 to 2058. */
+export function parseRunId(runId: string): RunKey | undefined {
+  if (!RUN_ID.test(runId)) return undefined;
+  const bytes = Buffer.from(runId.replaceAll('-', ''), 'hex');
+  const ms = bytes.readUIntBE(0, 6) - EPOCH;
+  if (ms < 0 || ms > LAST_MS) return undefined;
+  return { bytes, first: ms * KEYS_PER_MS };
+}
+
+export function formatRunId(bytes: Uint8Array): string {
+  const hex = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+}

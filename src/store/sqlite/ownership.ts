@@ -1,0 +1,125 @@
+/**
+ * Who sends what: `recover` frees the deliveries of owners that are gone, `claim` takes free ones.
+ *
+ * An attempt that was under way when its owner went is recorded as `interrupted` and stays counted, with one
+ * exception: a round never ends on such an attempt, so where it was the last one, it is given back.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import { type Keyring, unseal } from '../seal.ts';
+import type { Confidential, PendingDelivery } from '../store.ts';
+import type { RecordAttempt } from './attempts.ts';
+import { REASONS, STATES, TRIGGERS } from './codes.ts';
+import { formatRunId } from './key.ts';
+import type { Handlers } from './protocol.ts';
+
+const ATTEMPTS_PER_ROUND = 3;
+const NO_TIME = { queueMs: 0, totalMs: 0 };
+
+interface OwnershipOptions {
+  readonly db: DatabaseSync;
+  readonly owner: number;
+  readonly keyring: Keyring;
+  readonly record: RecordAttempt;
+}
+
+interface OrphanRow {
+  readonly id: number;
+  readonly round: number;
+  readonly attempts: number;
+  readonly cause: number;
+  readonly due_at: number;
+  readonly in_flight: number | null;
+}
+
+interface ClaimRow extends Omit<OrphanRow, 'in_flight'> {
+  readonly project: string;
+  readonly run_id: Uint8Array;
+  readonly app: string;
+  readonly target: string;
+  readonly created_at: number;
+  readonly key_id: string | null;
+  readonly sealed: Uint8Array | null;
+}
+
+export function recoverHandler({ db, owner, record }: OwnershipOptions): Handlers['recover'] {
+  const orphans = db.prepare(
+    `SELECT id, round, attempts, cause, due_at, in_flight FROM deliveries INDEXED BY deliveries_pending
+     WHERE state = 0 AND owner IS NOT NULL AND owner <> ? LIMIT ?`,
+  );
+  const free = db.prepare(
+    'UPDATE deliveries SET owner = NULL, claim = NULL, in_flight = NULL, attempts = ?, due_at = ? WHERE id = ?',
+  );
+  return ({ limit, now }) => {
+    const rows = orphans.all(owner, limit) as unknown as OrphanRow[];
+    for (const { id, round, attempts, cause, due_at: dueAt, in_flight: startedAt } of rows) {
+      if (startedAt === null) {
+        free.run(attempts, dueAt, id);
+        continue;
+      }
+      const attempt = { number: attempts, startedAt, timings: NO_TIME, error: 'interrupted' };
+      record({ id, round, cause, attempt });
+      free.run(Math.min(attempts, ATTEMPTS_PER_ROUND - 1), now, id);
+    }
+    return rows.length;
+  };
+}
+
+export function claimHandler({ db, owner, keyring, record }: OwnershipOptions): Handlers['claim'] {
+  const columns = `d.id, d.project, d.round, d.attempts, d.cause, d.due_at,
+    c.run_id, c.app, c.target, c.created_at, c.key_id, c.sealed
+    FROM deliveries d INDEXED BY deliveries_pending JOIN contents c ON c.id = d.id WHERE d.state = 0`;
+  const unowned = db.prepare(`SELECT ${columns} AND d.owner IS NULL ORDER BY d.id LIMIT ?`);
+  const taken = db.prepare(`SELECT ${columns} AND d.owner = ? AND d.claim = ? ORDER BY d.id`);
+  const take = db.prepare('UPDATE deliveries SET owner = ?, claim = ? WHERE id = ?');
+  const fail = db.prepare('UPDATE deliveries SET state = ?, reason = ?, settled_at = ? WHERE id = ?');
+
+  /** It cannot be signed as its caller asked, and never will be: it ends here, on record. */
+  function failUnreadable({ id, round, attempts, cause }: ClaimRow, now: number): void {
+    const attempt = { number: attempts + 1, startedAt: now, timings: NO_TIME, error: 'secret_unreadable' };
+    record({ id, round, cause, attempt });
+    fail.run(STATES.indexOf('failed'), REASONS.indexOf('blocked'), now, id);
+  }
+
+  return ({ number, limit, now }, _blobs, replay) => {
+    const before = replay ? taken.all(owner, number) : [];
+    const rows = (before.length > 0 ? before : unowned.all(limit)) as unknown as ClaimRow[];
+    const deliveries: PendingDelivery[] = [];
+    const unreadable: string[] = [];
+    for (const row of rows) {
+      const runId = formatRunId(row.run_id);
+      const confidential = open(row, runId, keyring);
+      if (confidential === undefined) {
+        failUnreadable(row, now);
+        unreadable.push(runId);
+      } else {
+        take.run(owner, number, row.id);
+        deliveries.push(pendingDelivery(row, runId, confidential));
+      }
+    }
+    return { deliveries, unreadable };
+  };
+}
+
+function open(
+  { key_id: keyId, sealed }: ClaimRow,
+  runId: string,
+  keyring: Keyring,
+): Confidential | undefined {
+  return keyId === null || sealed === null ? {} : unseal({ keyId, sealed }, runId, keyring);
+}
+
+function pendingDelivery(row: ClaimRow, runId: string, confidential: Confidential): PendingDelivery {
+  return {
+    ref: row.id,
+    runId,
+    projectId: row.project,
+    app: row.app,
+    target: row.target,
+    createdAt: row.created_at,
+    confidential,
+    round: row.round,
+    attempts: row.attempts,
+    trigger: TRIGGERS[row.cause]!,
+    dueAt: row.due_at,
+  };
+}

@@ -1,0 +1,135 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { describeConfig, describeConfigData } from '../../src/config/describe.ts';
+import { createFolder, type Folder } from './folder.ts';
+
+const ENV = {
+  AFTERWORD_ENCRYPTION_KEY: Buffer.from('CANARY-encryption-key-32-bytes..').toString('base64'),
+  TOKEN: 'CANARY-admin-token',
+  SECRET: 'CANARY-jwt-secret-of-more-than-32-bytes',
+};
+
+const YAML = `listen: :80
+admin: "[::1]:81"
+adminToken: \${TOKEN}
+data: ./store
+projects:
+  one:
+    jwt: { secret: \${SECRET}, issuer: 'not a $\${REFERENCE}', audience: "yes: [no" }
+    requireSecret: true
+  two:
+    jwt: { publicKey: two.pem }
+  "3":
+    jwt: { jwksUrl: https://idp.example/keys }
+apps:
+  one/a: { runtime: cortex, url: http://10.0.0.5:9000/base }
+  two/b: { runtime: custom, url: https://b.internal, forwardAuthorization: true }
+webhooks:
+  attemptTimeout: 1500ms
+  maxBody: 5000
+  commitWait: 0ms
+  allowTargets: [10.0.0.0/8, "::1"]
+  retention: 36h
+appTimeout: 90m
+async: { timeout: 2h }
+`;
+
+function createExample(): Folder {
+  const folder = createFolder(YAML);
+  const { publicKey } = generateKeyPairSync('ed25519');
+  folder.write('two.pem', publicKey.export({ type: 'spki', format: 'pem' }));
+  return folder;
+}
+
+describe('the description of a configuration', () => {
+  it('has every key of the contract in its units', () => {
+    const folder = createExample();
+    expect(describeConfigData(folder.load(ENV))).toEqual({
+      listen: '[::]:80',
+      admin: '[::1]:81',
+      adminToken: '[redacted]',
+      data: `${folder.path}/store`,
+      role: 'all',
+      workers: 1,
+      encryptionKey: '[redacted]',
+      logLevel: 'info',
+      projects: {
+        one: {
+          jwt: { secret: '[redacted]', issuer: 'not a ${REFERENCE}', audience: 'yes: [no' },
+          standardWebhooks: false,
+          requireSecret: true,
+          maxPending: 100_000,
+        },
+        two: {
+          jwt: { publicKey: `${folder.path}/two.pem` },
+          standardWebhooks: false,
+          requireSecret: false,
+          maxPending: 100_000,
+        },
+        '3': {
+          jwt: { jwksUrl: 'https://idp.example/keys' },
+          standardWebhooks: false,
+          requireSecret: false,
+          maxPending: 100_000,
+        },
+      },
+      apps: {
+        'one/a': { runtime: 'cortex', url: 'http://10.0.0.5:9000/base', forwardAuthorization: false },
+        'two/b': { runtime: 'custom', url: 'https://b.internal/', forwardAuthorization: true },
+      },
+      webhooks: {
+        attemptTimeout: '1s500ms',
+        maxBody: 5000,
+        commitWait: '0ms',
+        concurrency: 256,
+        perTarget: 32,
+        allowTargets: ['10.0.0.0/8', '::1'],
+        retention: '1d12h',
+      },
+      appTimeout: '1h30m',
+      async: { timeout: '2h', maxStarts: 2, maxRequest: '16MiB', retention: '1d' },
+    });
+  });
+
+  it('leaves out what is not set', () => {
+    const data = describeConfigData(createFolder().load());
+    expect(Object.keys(data)).toEqual([
+      'listen',
+      'admin',
+      'data',
+      'role',
+      'workers',
+      'logLevel',
+      'projects',
+      'apps',
+      'webhooks',
+      'appTimeout',
+    ]);
+  });
+
+  it('shows no secret', () => {
+    const loaded = createExample().load(ENV);
+    for (const text of [describeConfig(loaded), JSON.stringify(describeConfigData(loaded))]) {
+      expect(text).not.toContain('CANARY');
+      expect(text).not.toContain(ENV.AFTERWORD_ENCRYPTION_KEY.slice(0, 8));
+      expect(text).toContain('[redacted]');
+    }
+  });
+
+  it('is YAML of the same data', () => {
+    const loaded = createExample().load(ENV);
+    const text = describeConfig(loaded).replace('$${', '${');
+    expect(parse(text)).toEqual(describeConfigData(loaded));
+  });
+
+  it('loads to the same configuration once the secrets are back', () => {
+    const loaded = createExample().load(ENV);
+    const text = describeConfig(loaded)
+      .replace('adminToken: "[redacted]"', 'adminToken: ${TOKEN}')
+      .replace('secret: "[redacted]"', 'secret: ${SECRET}');
+    const again = createFolder(text).load(ENV);
+    expect(again.config).toEqual(loaded.config);
+    expect(describeConfig(again)).toBe(describeConfig(loaded));
+  });
+});

@@ -1,0 +1,71 @@
+/**
+ * The thread of the database is lost: it is started anew, and what it may or may not have committed is
+ * there exactly once.
+ */
+import { Worker } from 'node:worker_threads';
+import { join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import { attempt, newDelivery, temporaryDirectory } from '../samples.ts';
+import { openTestStore } from './opening.ts';
+
+const workers: Worker[] = vi.hoisted(() => []);
+
+vi.mock('node:worker_threads', async importOriginal => {
+  const original = await importOriginal<typeof import('node:worker_threads')>();
+  class NotedWorker extends original.Worker {
+    constructor(...args: ConstructorParameters<typeof original.Worker>) {
+      super(...args);
+      workers.push(this);
+    }
+  }
+  return { ...original, Worker: NotedWorker };
+});
+
+async function openHere() {
+  const dir = temporaryDirectory();
+  return openTestStore({ dir, spoolDir: join(dir, 'spool') });
+}
+
+const turns = async (count: number) => {
+  for (let i = 0; i < count; i += 1) await new Promise<void>(resolve => setImmediate(resolve));
+};
+
+describe('a lost thread', () => {
+  it.each([0, 1, 5, 20, 60])('in the middle of inserts, after %d turns', async count => {
+    const store = await openHere();
+    const deliveries = Array.from({ length: 600 }, () => newDelivery());
+    const inserts = Promise.all(deliveries.map(delivery => store.insert(delivery)));
+    await turns(count);
+    await workers.at(-1)!.terminate();
+    const refs = await inserts;
+    expect(store.available).toBe(true);
+    expect(new Set(refs)).toHaveLength(600);
+    expect((await store.backlog()).pending.get('p-demo')).toBe(600);
+  });
+
+  it('in the middle of attempts', async () => {
+    const store = await openHere();
+    const deliveries = Array.from({ length: 200 }, () => newDelivery());
+    const refs = await Promise.all(deliveries.map(delivery => store.insert(delivery)));
+    const rounds = refs.map(async ref => {
+      const startedAt = Date.now();
+      const begun = await store.beginAttempt(ref, startedAt);
+      return begun && store.endAttempt(ref, attempt(1, { startedAt }), { state: 'delivered' });
+    });
+    await turns(3);
+    await workers.at(-1)!.terminate();
+    expect(new Set(await Promise.all(rounds))).toEqual(new Set([true]));
+    const found = await Promise.all(deliveries.map(({ runId }) => store.find(runId)));
+    expect(found.filter(record => record?.state !== 'delivered' || record.attempts.length !== 1)).toEqual([]);
+  });
+
+  it('with nothing to do is replaced before anyone asks', async () => {
+    const store = await openHere();
+    const before = workers.length;
+    await workers.at(-1)!.terminate();
+    expect(store.available).toBe(false);
+    await vi.waitFor(() => expect(store.available).toBe(true), { timeout: 10_000, interval: 20 });
+    expect(workers).toHaveLength(before + 1);
+    await store.insert(newDelivery());
+  });
+});

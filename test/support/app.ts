@@ -1,0 +1,49 @@
+/**
+ * Apps for tests: a handler on a free port, or a hand-written one on the bare socket.
+ */
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
+
+export interface TestApp {
+  readonly url: string;
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+export async function openApp(handler: RequestListener): Promise<TestApp> {
+  const server = createServer(handler).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    ...addressOf(server),
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** For answers that node:http would never give. */
+export async function openRawApp(handler: (socket: Socket) => void): Promise<TestApp> {
+  const sockets = new Set<Socket>();
+  const server = createTcpServer(socket => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket)).on('error', () => socket.destroy());
+    handler(socket);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    ...addressOf(server),
+    async close() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await once(server, 'close');
+    },
+  };
+}
+
+function addressOf(server: Server): { url: string; port: number } {
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, port };
+}

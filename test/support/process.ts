@@ -1,0 +1,124 @@
+/**
+ * The service as a process of its own, started by this checkout's launcher: to be signalled, killed and
+ * started again on the same data directory.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+import { temporaryDirectory } from '../store/samples.ts';
+import { JWT_SECRET, PROJECT } from './service.ts';
+
+const LAUNCHER = fileURLToPath(new URL('../../bin/afterword', import.meta.url));
+
+export interface Settings {
+  /** Apps of PROJECT by name. */
+  readonly apps?: Readonly<Record<string, { readonly runtime: 'cortex' | 'custom'; readonly url: string }>>;
+  readonly webhooks?: Readonly<Record<string, unknown>>;
+  /** Keys of the configuration beside or in place of the usual ones. */
+  readonly more?: Readonly<Record<string, unknown>>;
+}
+
+/** A configuration file, and the data directory that it names. */
+export interface Place {
+  readonly file: string;
+  readonly data: string;
+}
+
+/** Free ports, loopback open as a target, one project that takes the tokens of `testToken`. */
+export function configure({ apps = {}, webhooks = {}, more = {} }: Settings = {}): Place {
+  const dir = temporaryDirectory();
+  const data = join(dir, 'data');
+  const config = {
+    listen: '127.0.0.1:0',
+    admin: '127.0.0.1:0',
+    data,
+    projects: { [PROJECT]: { jwt: { secret: JWT_SECRET } } },
+    apps: Object.fromEntries(Object.entries(apps).map(([name, app]) => [`${PROJECT}/${name}`, app])),
+    webhooks: { allowTargets: ['127.0.0.0/8'], ...webhooks },
+    ...more,
+  };
+  const file = join(dir, 'afterword.yaml');
+  writeFileSync(file, JSON.stringify(config, undefined, 2)); // JSON is YAML
+  return { file, data: String(config.data) };
+}
+
+export interface Addresses {
+  readonly port: number;
+  readonly adminPort: number;
+  /** `http://127.0.0.1:port`, of calls and of the admin listener. */
+  readonly base: string;
+  readonly admin: string;
+}
+
+export interface Ending {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface ServiceProcess {
+  readonly pid: number;
+  /** All of standard error so far. */
+  readonly stderr: string;
+  /** Resolves once `/readyz` says so; rejects when the process ends before. */
+  readonly ready: Promise<Addresses>;
+  readonly ended: Promise<Ending>;
+  signal(name: NodeJS.Signals): void;
+  /** As the kernel would, and waits for the end. */
+  kill(): Promise<Ending>;
+  /** SIGTERM, and waits for the end. */
+  stop(): Promise<Ending>;
+}
+
+/** Starts `afterword serve`. It does not outlive the test. */
+export function serve({ file }: Pick<Place, 'file'>, env: Readonly<Record<string, string>> = {}): ServiceProcess {
+  const child = spawn(process.execPath, [LAUNCHER, 'serve', '--config', file], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { PATH: process.env['PATH'], ...env },
+  });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const ended = once(child, 'close').then(([code, signal]): Ending => ({ code, signal }));
+  const end = (name: NodeJS.Signals) => {
+    child.kill(name);
+    return ended;
+  };
+  onTestFinished(async () => void (await end('SIGKILL')));
+
+  async function becomeReady(): Promise<Addresses> {
+    for (;;) {
+      const addresses = readyLine(stderr);
+      if (addresses !== undefined && (await isReady(addresses))) return addresses;
+      const more = once(child.stderr, 'data').then(() => true);
+      const goesOn = await Promise.race([more, ended.then(() => false)]);
+      if (!goesOn) throw new Error(`the service ended before it was ready:\n${stderr}`);
+    }
+  }
+  const ready = becomeReady();
+  ready.catch(() => {}); // of interest only to those who wait for it
+
+  return {
+    pid: child.pid!,
+    get stderr() {
+      return stderr;
+    },
+    ready,
+    ended,
+    signal: name => void child.kill(name),
+    kill: () => end('SIGKILL'),
+    stop: () => end('SIGTERM'),
+  };
+}
+
+function readyLine(stderr: string): Addresses | undefined {
+  const [, listen, admin] = /"listen":"([^"]+)","admin":"([^"]+)".*"msg":"ready"\}\n/.exec(stderr) ?? [];
+  if (listen === undefined || admin === undefined) return undefined;
+  const [port, adminPort] = [listen, admin].map(address => Number(address.split(':').at(-1)));
+  return { port: port!, adminPort: adminPort!, base: `http://${listen}`, admin: `http://${admin}` };
+}
+
+async function isReady({ admin }: Addresses): Promise<boolean> {
+  return (await fetch(`${admin}/readyz`)).ok;
+}

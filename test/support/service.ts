@@ -1,0 +1,105 @@
+/**
+ * A whole service in this process, on free ports and a temporary directory, with one project and a token.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../src/clock.ts';
+import type { AppConfig, Config, ProjectConfig, WebhooksConfig } from '../../src/config/config.ts';
+import { type Logger, silentLogger } from '../../src/log.ts';
+import { createService } from '../../src/service.ts';
+import { issueToken } from '../../src/token.ts';
+
+export const PROJECT = 'p-test';
+export const JWT_SECRET = 'not-a-secret-but-long-enough-for-hs256';
+
+export interface TestServiceOptions {
+  /** Apps of PROJECT by name. */
+  readonly apps: Readonly<
+    Record<string, { runtime: 'cortex' | 'custom'; url: string; forwardAuthorization?: boolean }>
+  >;
+  readonly project?: Partial<ProjectConfig>;
+  readonly webhooks?: Partial<WebhooksConfig>;
+  readonly appTimeout?: number;
+  readonly adminToken?: string;
+  readonly log?: Logger;
+  /** Kept between starts when given; otherwise made and removed. */
+  readonly data?: string;
+}
+
+export interface TestService {
+  /** `http://127.0.0.1:port`. */
+  readonly base: string;
+  readonly port: number;
+  readonly admin: string;
+  readonly token: string;
+  readonly data: string;
+  /** `/v4/p-test/<path>`, with `webhookEndpoint` added where a target is given. */
+  path(path: string, target?: string): string;
+  stop(): Promise<void>;
+}
+
+export async function startService(options: TestServiceOptions): Promise<TestService> {
+  const data = options.data ?? (await mkdtemp(join(tmpdir(), 'afterword-')));
+  const service = createService({
+    config: testConfig(options, data),
+    version: '0.0.0-test',
+    log: options.log ?? silentLogger,
+  });
+  const { listen, admin } = await service.start();
+  return {
+    base: `http://127.0.0.1:${listen.port}`,
+    port: listen.port,
+    admin: `http://127.0.0.1:${admin.port}`,
+    token: await testToken(),
+    data,
+    path(path, target) {
+      const plain = `/v4/${PROJECT}/${path}`;
+      if (target === undefined) return plain;
+      return `${plain}${plain.includes('?') ? '&' : '?'}webhookEndpoint=${encodeURIComponent(target)}`;
+    },
+    async stop() {
+      await service.stop();
+      if (options.data === undefined) await rm(data, { recursive: true, force: true });
+    },
+  };
+}
+
+export function testToken(projectId = PROJECT): Promise<string> {
+  return issueToken({ secret: JWT_SECRET, projectId, ttlSeconds: 3600, clock: systemClock });
+}
+
+function testConfig(options: TestServiceOptions, data: string): Config {
+  const apps = new Map<string, AppConfig>();
+  for (const [name, { runtime, url, forwardAuthorization = false }] of Object.entries(options.apps)) {
+    apps.set(name, { projectId: PROJECT, name, runtime, url: new URL(url), forwardAuthorization });
+  }
+  const project: ProjectConfig = {
+    id: PROJECT,
+    jwt: { secret: JWT_SECRET },
+    standardWebhooks: false,
+    requireSecret: false,
+    maxPending: 100_000,
+    ...options.project,
+  };
+  return {
+    listen: { host: '127.0.0.1', port: 0 },
+    admin: { host: '127.0.0.1', port: 0 },
+    ...(options.adminToken !== undefined && { adminToken: options.adminToken }),
+    data,
+    logLevel: 'silent',
+    projects: new Map([[PROJECT, project]]),
+    apps: new Map([[PROJECT, apps]]),
+    webhooks: {
+      attemptTimeout: 15_000,
+      maxBody: 16 * 1024 * 1024,
+      commitWait: 1_000,
+      concurrency: 256,
+      perTarget: 32,
+      allowTargets: ['127.0.0.0/8'],
+      retention: 30 * 24 * 3_600_000,
+      ...options.webhooks,
+    },
+    appTimeout: options.appTimeout ?? 15 * 60_000,
+  };
+}

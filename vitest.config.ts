@@ -1,0 +1,21 @@
+import { defineConfig } from 'vitest/config';
+
+const shared = { environment: 'node', pool: 'forks', testTimeout: 20_000, hookTimeout: 20_000 } as const;
+
+export default defineConfig({
+  test: {
+    projects: [
+      { test: { ...shared, name: 'quick', include: ['test/**/*.test.ts'], exclude: ['test/faults/**'] } },
+      {
+        test: {
+          ...shared,
+          name: 'faults',
+          include: ['test/faults/**/*.test.ts'],
+          // A fault test loads the whole machine: one at a time, and long enough for its long form.
+          fileParallelism: false,
+          testTimeout: 60 * 60_000,
+        },
+      },
+    ],
+  },
+});
