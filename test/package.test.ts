@@ -103,6 +103,41 @@ describe.each([
   });
 });
 
+describe.each([
+  ['checkout', CHECKOUT],
+  ['package', PACKAGE],
+])('dev, from the %s', (name, root) => {
+  it('takes a call, and receives its delivery with a good signature', async () => {
+    const data = join(temporary, `dev-${name}`);
+    const argv = [join(root, 'bin', 'afterword'), 'dev', '--json', '--port', '0', '--data', data];
+    const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'inherit'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+    const next = async () => JSON.parse((await lines.next()).value as string) as Record<string, unknown>;
+
+    const { base, token, project_id: project, receiver } = (await next()) as Record<string, string>;
+    const target = encodeURIComponent(receiver!);
+    const answer = await fetch(`${base}/v4/${project}/hello/run?webhookEndpoint=${target}`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${token}`, 'X-Webhook-Secret': 'demo-webhook-secret' },
+      body: '{"name":"Ada"}',
+    });
+    const body = (await answer.json()) as { run_id: string; result: unknown };
+    expect(body).toMatchObject({ status_code: 200, result: { greeting: 'Hello, Ada!' } });
+    expect(await next()).toMatchObject({
+      run_id: body.run_id,
+      signature: 'ok',
+      attempt: 1,
+      status: 200,
+      body,
+    });
+
+    const exit = once(child, 'exit');
+    child.kill('SIGTERM');
+    expect(await exit).toEqual([0, null]);
+  });
+});
+
 describe('a Node that is too old, with no other around', () => {
   it('says what is needed and exits 1', () => {
     const alone = join(temporary, 'alone');

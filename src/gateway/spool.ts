@@ -90,7 +90,10 @@ export class SpoolFile {
     this.#onDrain = callback;
   }
 
-  /** Everything on disk and synced, under its final name; in memory where the disk would not have it. */
+  /**
+   * Everything on disk and synced, under its final name (durable with the directory, which is the store's to
+   * sync); in memory where the disk would not have it.
+   */
   async finish(): Promise<Body> {
     await this.#writing;
     if (!this.#failed) {
@@ -100,7 +103,6 @@ export class SpoolFile {
         this.#handle = undefined;
         const file = join(this.#options.dir, this.#options.name);
         await rename(this.#draft, file);
-        await syncDirectory(this.#options.dir);
         return { file, size: this.#written };
       } catch (error) {
         this.#refused(error);
@@ -182,15 +184,5 @@ export class SpoolFile {
     const bytes = Buffer.alloc(this.#written);
     await handle.read(bytes, 0, bytes.length, 0);
     return bytes;
-  }
-}
-
-/** A file's name is durable only once its directory is. */
-async function syncDirectory(dir: string): Promise<void> {
-  const handle = await open(dir, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }
