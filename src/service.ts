@@ -89,13 +89,13 @@ class OneNode implements Service {
   }
 
   stop(): Promise<void> {
+    if (this.#phase === 'running') this.#log.info('stopping');
     this.#phase = 'stopping';
     this.#stopping ??= this.#stopAll();
     return this.#stopping;
   }
 
   async #stopAll(): Promise<void> {
-    if (this.#started.length > 0) this.#log.info('stopping');
     for (let stop = this.#started.pop(); stop !== undefined; stop = this.#started.pop()) await stop();
   }
 

@@ -67,6 +67,8 @@ export interface DeliveryBody<Result = unknown> {
   readonly result_encoding?: 'base64';
   /** The type of the app's answer, where it was not JSON. */
   readonly content_type?: string;
+  /** Where `result` is still encoded, since that could not be undone. */
+  readonly content_encoding?: string;
   readonly error?: { readonly type: string; readonly message: string };
   readonly result_omitted?: { readonly bytes: number; readonly limit: number };
   /** ISO 8601, UTC: when the answer was complete. */

@@ -25,7 +25,7 @@ const RULES: readonly (readonly [who: string, mayImport: readonly string[]])[] =
   ['admin.ts', [...BASE, 'config/config.ts']],
   ['config/', BASE],
   ['delivery/', BASE],
-  ['runtime/', BASE],
+  ['runtime/', [...BASE, 'config/config.ts']],
   ['store/', [...BASE, 'store/']],
   ['gateway/', [...BASE, 'config/config.ts', 'delivery/', 'runtime/']],
   ['runs/', [...BASE, 'config/config.ts', 'delivery/', 'runtime/']],
@@ -36,7 +36,7 @@ const RULES: readonly (readonly [who: string, mayImport: readonly string[]])[] =
 ];
 
 /** Who may read the environment. */
-const READS_ENVIRONMENT = ['config/', 'commands/', 'cli.ts'];
+const READS_ENVIRONMENT = ['config/', 'commands/', 'cli.ts', 'runtime/runners/'];
 /** Who may read a configuration file. */
 const READS_YAML = ['config/'];
 

@@ -29,6 +29,34 @@ export interface ProjectConfig {
 
 export type Runtime = 'cortex' | 'custom';
 
+/** What runs in an app's process: functions by the runner of their language, or any server. */
+export type Program =
+  | { readonly kind: 'node'; readonly entry: string }
+  | { readonly kind: 'python'; readonly entry: string; readonly python: string }
+  | {
+      readonly kind: 'command';
+      readonly command: readonly string[];
+      /** Of the first replica, the others following; any free one where absent. Given as `PORT`. */
+      readonly port?: number;
+      /** Path that answers 2xx once the server is ready; where absent, it is ready when it can be reached. */
+      readonly health?: string;
+    };
+
+export interface ProcessConfig {
+  readonly program: Program;
+  /** Absolute path of the working directory. */
+  readonly cwd: string;
+  /** The whole environment of the process, but for what its program is told besides. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly replicas: number;
+  /** Calls at once in one replica. */
+  readonly concurrency: number;
+  /** Calls of the app that may wait for a place. */
+  readonly queue: number;
+  /** When it is started. */
+  readonly start: 'boot' | 'call';
+}
+
 export interface AppConfig {
   readonly projectId: string;
   readonly name: string;

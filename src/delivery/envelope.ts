@@ -60,7 +60,8 @@ export function envelopeOf(
   kinds: readonly ResultKind[],
   finish: Finish,
 ): Buffer {
-  if (bytes.length === 0) return emptyEnvelope(run, head, finish);
+  // A stream of no events is an empty array; of anything else, no bytes are no result.
+  if (bytes.length === 0 && kinds[0] !== 'events') return emptyEnvelope(run, head, finish);
   const { kind, pieces, error } = encodeResult(bytes, kinds, head.contentType);
   if (error !== undefined) return errorEnvelope(run, head, error, finish);
   return Buffer.concat([

@@ -18,6 +18,7 @@ export const ATTEMPT_ERRORS = [
   'invalid_answer',
   'request_failed',
   'body_missing',
+  'secret_unreadable',
   'interrupted',
   'other',
 ] as const;

@@ -3,10 +3,8 @@
  * attempts; the gaps between them are about 1 s, then about 4 s, spread by jitter so that deliveries that
  * failed together do not come back together.
  */
-import type { Next } from '../store/store.ts';
+import { ATTEMPTS_PER_ROUND, type Next } from '../store/store.ts';
 import type { Verdict } from './outcome.ts';
-
-export const MAX_ATTEMPTS = 3;
 
 /** No gap is longer, in milliseconds. */
 export const MAX_GAP = 5_000;
@@ -28,7 +26,7 @@ export interface Attempted {
 export function afterAttempt({ verdict, attempts, now, random }: Attempted): Next {
   if (verdict === 'delivered') return { state: 'delivered' };
   if (verdict !== 'retry') return { state: 'failed', reason: verdict };
-  const gap = attempts < MAX_ATTEMPTS ? GAPS[attempts - 1] : undefined;
+  const gap = attempts < ATTEMPTS_PER_ROUND ? GAPS[attempts - 1] : undefined;
   if (gap === undefined) return { state: 'failed', reason: 'exhausted' };
   const jitter = 1 - JITTER + 2 * JITTER * random();
   return { state: 'pending', dueAt: now + Math.round(gap * jitter) };

@@ -29,7 +29,7 @@ import {
 import { Problem } from '../errors.ts';
 import { codingsOf, decodeStream } from './decode.ts';
 import type { Answer, AppHead, Exchange } from './exchange.ts';
-import { envelopeHeaders, headerValue } from './headers.ts';
+import { envelopeHeaders, headerList, headerValue } from './headers.ts';
 import type { SpoolFile } from './spool.ts';
 
 /** How much of an object is held for the sake of a `status_code` in it, and how much of anything else. */
@@ -37,19 +37,52 @@ const HOLD_OBJECT = 256 * 1024;
 const HOLD_OTHER = 64 * 1024;
 
 export function createEnvelopeAnswer(exchange: Exchange, head: AppHead): Answer {
-  const answer = new EnvelopeAnswer(exchange, head);
-  const codings = codingsOf(headerValue(head.headers, 'content-encoding'));
-  if (codings?.length === 0) return answer;
-  return decoded(answer, exchange, codings);
+  const codings = codingsOf(headerList(head.headers, 'content-encoding'));
+  if (codings?.length === 0) return new EnvelopeAnswer(exchange, head, exchange);
+  return createDecodedAnswer(exchange, head, codings);
+}
+
+/** What is held back while the caller or the disk cannot keep up. */
+interface Flow {
+  block(): void;
+  unblock(): void;
+}
+
+/** Held back itself where the app cannot be: what is decoded is longer than what the app has sent. */
+class Gate implements Flow {
+  #blocks = 0;
+  #open = Promise.withResolvers<void>();
+
+  block(): void {
+    if (this.#blocks++ === 0) this.#open = Promise.withResolvers<void>();
+  }
+
+  unblock(): void {
+    if (--this.#blocks === 0) this.#open.resolve();
+  }
+
+  async passed(): Promise<void> {
+    if (this.#blocks > 0) await this.#open.promise;
+  }
 }
 
 /** The app was asked not to encode its answer; where it does so all the same, that is undone here. */
-function decoded(answer: Answer, exchange: Exchange, codings: readonly string[] | undefined): Answer {
+function createDecodedAnswer(
+  exchange: Exchange,
+  head: AppHead,
+  codings: readonly string[] | undefined,
+): Answer {
+  const gate = new Gate();
+  const answer = new EnvelopeAnswer(exchange, head, gate);
   const raw = new PassThrough();
+  raw.on('error', () => {}); // told by whoever reads it, if anyone does
   const failed = (): void => exchange.fail(new Problem('app_bad_answer', 'The answer cannot be decoded'));
   const pump = async (): Promise<void> => {
-    for await (const chunk of decodeStream(raw, codings!)) answer.data(chunk);
-    answer.end([]);
+    for await (const chunk of decodeStream(raw, codings!)) {
+      answer.data(chunk);
+      await gate.passed();
+    }
+    answer.end();
   };
   if (codings === undefined) queueMicrotask(failed);
   else pump().catch(failed);
@@ -60,7 +93,10 @@ function decoded(answer: Answer, exchange: Exchange, codings: readonly string[] 
       raw.once('drain', () => exchange.unblock());
     },
     end: () => raw.end(),
-    discard: () => answer.discard(),
+    discard() {
+      raw.destroy(new Error('the answer broke off'));
+      answer.discard();
+    },
     get statusCode() {
       return answer.statusCode;
     },
@@ -76,6 +112,7 @@ interface AnswerStream {
 
 class EnvelopeAnswer implements Answer {
   readonly #exchange: Exchange;
+  readonly #flow: Flow;
   readonly #app: AppHead;
   readonly #kinds: readonly ResultKind[];
   readonly #scanner = new JsonScanner();
@@ -84,8 +121,9 @@ class EnvelopeAnswer implements Answer {
   /** Set once the answer streams. */
   #stream: AnswerStream | undefined;
 
-  constructor(exchange: Exchange, head: AppHead) {
+  constructor(exchange: Exchange, head: AppHead, flow: Flow) {
     this.#exchange = exchange;
+    this.#flow = flow;
     this.#app = head;
     this.#kinds = possibleKinds(headerValue(head.headers, 'content-type'));
   }
@@ -172,16 +210,16 @@ class EnvelopeAnswer implements Answer {
     const { caller, deps } = this.#exchange;
     const stream = this.#stream!;
     if (!caller.write(bytes)) {
-      this.#exchange.block();
-      caller.whenDrained(() => this.#exchange.unblock());
+      this.#flow.block();
+      caller.whenDrained(() => this.#flow.unblock());
     }
     if (stream.file === undefined) return;
     if (this.#size > deps.maxBody) {
       void stream.file.discard();
       stream.file = undefined;
     } else if (!stream.file.append(bytes)) {
-      this.#exchange.block();
-      stream.file.whenDrained(() => this.#exchange.unblock());
+      this.#flow.block();
+      stream.file.whenDrained(() => this.#flow.unblock());
     }
   }
 

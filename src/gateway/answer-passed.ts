@@ -4,7 +4,7 @@
  */
 import { Capture } from './capture.ts';
 import type { Answer, AppHead, Exchange } from './exchange.ts';
-import { answerHeaders, headerValue, type RawHeaders } from './headers.ts';
+import { answerHeaders, hasNoBody, headerList, headerValue, type RawHeaders } from './headers.ts';
 
 export function createPassedAnswer(exchange: Exchange, head: AppHead): Answer {
   const answer = new PassedAnswer(exchange, head);
@@ -38,7 +38,7 @@ class PassedAnswer implements Answer {
     this.#capture = new Capture({
       run,
       head: { statusCode: status, contentType: headerValue(headers, 'content-type') },
-      contentEncoding: headerValue(headers, 'content-encoding'),
+      contentEncoding: headerList(headers, 'content-encoding'),
       events: run.config.runtime === 'cortex',
       maxBody: deps.maxBody,
       spool: deps.spool,
@@ -69,11 +69,12 @@ class PassedAnswer implements Answer {
         this.#exchange.block();
         this.#capture.whenDrained(() => this.#exchange.unblock());
       }
-      this.#left -= chunk.length;
-      if (this.#left <= 0) {
-        this.#tail = chunk;
-        return;
-      }
+    }
+    this.#left -= chunk.length;
+    // The end is to follow at once, or wait for the delivery; one write is cheaper than two.
+    if (this.#left <= 0) {
+      this.#tail = chunk;
+      return;
     }
     if (!this.#exchange.caller.write(chunk)) {
       this.#exchange.block();
@@ -101,11 +102,8 @@ class PassedAnswer implements Answer {
 
   #sendHead(): void {
     const { status, message, headers } = this.#head;
-    this.#exchange.caller.head(status, message, answerHeaders(headers, this.#exchange.run.runId));
+    const { caller, run } = this.#exchange;
+    const trailers = this.#left === Number.POSITIVE_INFINITY && caller.takesTrailers;
+    caller.head(status, message, answerHeaders(headers, run.runId, trailers));
   }
-}
-
-/** RFC 9112, section 6.3: these end with their head, whatever their headers say. */
-function hasNoBody(method: string, status: number): boolean {
-  return method === 'HEAD' || status === 204 || status === 304;
 }

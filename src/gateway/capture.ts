@@ -36,6 +36,8 @@ const MEMORY_PER_CAPTURE = 128 * 1024;
 const MEMORY_OF_ALL = 64 * 1024 * 1024;
 /** What is decoded on the spot, since it is done before a tick would matter. */
 const DECODE_AT_ONCE = 256 * 1024;
+/** How many times `maxBody` is decoded for the sake of the size alone: there is no end to a bomb. */
+const COUNTED = 16;
 
 export class Capture {
   readonly #options: CaptureOptions;
@@ -169,7 +171,8 @@ export class Capture {
     codings: readonly string[],
     finish: Finish,
   ): Promise<Body> {
-    const decoded = (): AsyncIterable<Uint8Array> => decodeStream(source(), codings);
+    const ceiling = this.#options.maxBody * COUNTED;
+    const decoded = (): AsyncIterable<Uint8Array> => decodeStream(source(), codings, ceiling);
     for (const kind of this.#kinds) {
       const body = await this.#writeAs(kind, this.#headAsSent(), decoded(), finish).catch(error => {
         if (codings.length === 0) throw error;
@@ -198,7 +201,8 @@ export class Capture {
       file.append(Buffer.from(envelopeHead(run, head, kind)));
       for await (const chunk of source) {
         size += chunk.length;
-        if (size > maxBody) continue; // counted to its end
+        if (size > maxBody * COUNTED) break;
+        if (size > maxBody) continue;
         const encoded = encoder.push(chunk);
         if (encoded === undefined) return 'other kind';
         if (!file.append(encoded)) await new Promise<void>(resolve => file.whenDrained(resolve));

@@ -65,17 +65,31 @@ export function decodeSmall(
   return decoded;
 }
 
-/** Undoes `codings` piece by piece. Throws on damaged or unfinished data. */
+/**
+ * Undoes `codings` piece by piece. Throws on damaged or unfinished data, and where more than `ceiling` bytes
+ * stand between two codings: what comes out in the end is for the reader to bound.
+ */
 export async function* decodeStream(
   source: AsyncIterable<Uint8Array>,
   codings: readonly string[],
+  ceiling = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<Uint8Array> {
   const [coding, ...rest] = codings;
   if (coding === undefined) {
     yield* source;
     return;
   }
-  yield* decodeStream(decodeOnce(source, CODECS[coding]!), rest);
+  const decoded = decodeOnce(source, CODECS[coding]!);
+  yield* rest.length === 0 ? decoded : decodeStream(bounded(decoded, ceiling), rest, ceiling);
+}
+
+async function* bounded(source: AsyncIterable<Uint8Array>, ceiling: number): AsyncGenerator<Uint8Array> {
+  let size = 0;
+  for await (const piece of source) {
+    size += piece.length;
+    if (size > ceiling) throw new RangeError('too much between two codings');
+    yield piece;
+  }
 }
 
 async function* decodeOnce(source: AsyncIterable<Uint8Array>, codec: Codec): AsyncGenerator<Uint8Array> {

@@ -18,7 +18,7 @@ import type { Body, Confidential, NewDelivery } from '../store/store.ts';
 import { createEnvelopeAnswer } from './answer-envelope.ts';
 import { createPassedAnswer } from './answer-passed.ts';
 import type { Caller } from './caller.ts';
-import { decodeHeaders, headerValue, type RawHeaders } from './headers.ts';
+import { decodeHeaders, decodeReason, headerValue, interimHeaders, type RawHeaders } from './headers.ts';
 import type { Spool } from './spool.ts';
 
 export interface Webhook {
@@ -110,10 +110,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   ): void {
     const headers = decodeHeaders(controller.rawHeaders);
     if (status < 200) {
-      this.caller.inform(status, headers);
+      this.caller.inform(status, interimHeaders(headers));
       return;
     }
-    const head: AppHead = { status, message, headers };
+    const head: AppHead = { status, message: decodeReason(message), headers };
     const wrap = this.run.config.runtime === 'cortex' && !isEventStream(headerValue(headers, 'content-type'));
     this.#answer = wrap ? createEnvelopeAnswer(this, head) : createPassedAnswer(this, head);
   }
@@ -154,14 +154,27 @@ export class Exchange implements Dispatcher.DispatchHandler {
   complete(statusCode: number, finish: Finish, body: () => Body | Promise<Body>, release: () => void): void {
     this.#ended = true;
     if (this.run.webhook === undefined) {
-      release();
+      this.#release(release);
       this.#end({ status: statusCode });
       return;
     }
     this.#deliver(statusCode, finish, body, () => {
-      release();
+      this.#release(release);
       this.#on.ended({ status: this.caller.gone ? CALLER_GONE : statusCode });
     });
+  }
+
+  /** An answer that cannot be written, for whatever reason, costs its own caller and nobody else. */
+  #release(release: () => void): void {
+    try {
+      release();
+    } catch (error) {
+      this.deps.log.error(
+        { run_id: this.run.runId, err: error as Error },
+        'an answer could not be passed on',
+      );
+      this.caller.cut();
+    }
   }
 
   /** Something failed between app and caller. */
@@ -237,6 +250,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#ended || this.run.webhook !== undefined) return;
     this.#ended = true;
     this.#controller?.abort(new Error('the caller hung up'));
+    this.#answer?.discard();
     this.#end({ status: CALLER_GONE });
   }
 
@@ -245,6 +259,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#ended) return;
     this.#ended = true;
     this.#controller?.abort(new Error('the request broke off'));
+    this.#answer?.discard();
     this.#end({ status: CALLER_GONE });
   }
 
@@ -278,7 +293,7 @@ function problemOf(error: Error & { code?: string }, begun: boolean): Problem {
       return new Problem('app_bad_answer', 'The header section of the answer is too large');
     default:
       if (begun) return new Problem('answer_cut_off');
-      return error.code?.startsWith('HPE_')
+      return error.name === 'HTTPParserError'
         ? new Problem('app_bad_answer', 'The app did not answer in valid HTTP')
         : new Problem('app_unreachable');
   }

@@ -44,7 +44,6 @@ const REPLACED_BY_ENVELOPE = new Set([
   'accept-ranges',
   'etag',
   'last-modified',
-  'trailer',
 ]);
 
 /** All values of a header, in order. */
@@ -62,6 +61,12 @@ export function headerValue(headers: RawHeaders, name: string): string | undefin
     if (headers[i]!.length === name.length && headers[i]!.toLowerCase() === name) return headers[i + 1]!;
   }
   return undefined;
+}
+
+/** A header that is a list: its values in one, however many lines they came in. */
+export function headerList(headers: RawHeaders, name: string): string | undefined {
+  const values = headerValues(headers, name);
+  return values.length < 2 ? values[0] : values.join(', ');
 }
 
 /** Names that `Connection` declares hop-by-hop; undefined where there are none but the usual. */
@@ -121,27 +126,43 @@ export function requestHeaders(headers: RawHeaders, call: ForwardedCall): string
   return out;
 }
 
-/** What the caller gets of a custom app's headers. */
-export function answerHeaders(headers: RawHeaders, runId: string): string[] {
+/** What the caller gets of a custom app's headers; `Trailer` only where trailers can follow. */
+export function answerHeaders(headers: RawHeaders, runId: string, trailers: boolean): string[] {
+  const out = endToEnd(headers, trailers);
+  out.push('X-Request-Id', runId);
+  return out;
+}
+
+/** The same of an interim answer, which tells of no run. */
+export function interimHeaders(headers: RawHeaders): string[] {
+  return endToEnd(headers, false);
+}
+
+function endToEnd(headers: RawHeaders, trailers: boolean): string[] {
   const named = connectionNames(headers);
   const out: string[] = [];
   for (let i = 0; i < headers.length; i += 2) {
     const lower = headers[i]!.toLowerCase();
     if (HOP_BY_HOP.has(lower) || lower === 'x-request-id' || named?.has(lower)) continue;
+    if (lower === 'trailer' && !trailers) continue;
     out.push(headers[i]!, headers[i + 1]!);
   }
-  out.push('X-Request-Id', runId);
   return out;
 }
 
 /** What the caller gets of a cortex app's headers. */
 export function envelopeHeaders(headers: RawHeaders, runId: string): string[] {
-  const passed = answerHeaders(headers, runId);
+  const passed = answerHeaders(headers, runId, false);
   const out: string[] = ['Content-Type', 'application/json'];
   for (let i = 0; i < passed.length; i += 2) {
     if (!REPLACED_BY_ENVELOPE.has(passed[i]!.toLowerCase())) out.push(passed[i]!, passed[i + 1]!);
   }
   return out;
+}
+
+/** RFC 9112, section 6.3: these end with their head, whatever their headers say. */
+export function hasNoBody(method: string, status: number): boolean {
+  return method === 'HEAD' || status === 204 || status === 304;
 }
 
 /** Trailers that may pass: none that frame the message or belong to the connection (RFC 9110, section 6.5.1). */
@@ -159,4 +180,15 @@ export function answerTrailers(trailers: RawHeaders): Array<[string, string]> {
 export function decodeHeaders(raw: unknown): string[] {
   if (!Array.isArray(raw)) return [];
   return raw.map(part => (typeof part === 'string' ? part : (part as Buffer).toString('latin1')));
+}
+
+/**
+ * undici reads the reason phrase as UTF-8: back to a character for each byte. One that holds what Node would
+ * refuse to write is left out.
+ */
+export function decodeReason(reason: string | undefined): string | undefined {
+  // Nearly always ASCII, which reads the same either way.
+  if (reason !== undefined && /^[\t\x20-\x7e]+$/.test(reason)) return reason;
+  const bytes = Buffer.from(reason ?? '').toString('latin1');
+  return /^[\t\x20-\x7e\x80-\xff]+$/.test(bytes) ? bytes : undefined;
 }

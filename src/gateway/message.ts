@@ -43,6 +43,7 @@ export function readMessage(req: IncomingMessage): MessageHead {
     }
   }
   if (hosts > 1) throw new Problem('bad_request', 'The request has more than one Host header');
+  if (hosts === 0 && req.httpVersionMinor > 0) throw new Problem('bad_request', 'The request has no Host');
   return { authorization, expectsContinue, length };
 }
 

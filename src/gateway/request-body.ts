@@ -2,11 +2,14 @@
  * The caller's body on its way to the app: handed over whole where it has arrived already (cheaper by
  * far), streamed otherwise. For cortex it is checked to be a JSON object while it passes.
  */
-import type { IncomingMessage } from 'node:http';
+import { IncomingMessage } from 'node:http';
+import { PassThrough, type Readable, Transform } from 'node:stream';
 import { JsonScanner } from '../delivery/json-scanner.ts';
 import { Problem } from '../errors.ts';
 
-export type RequestBody = Buffer | IncomingMessage | AsyncIterable<Uint8Array> | null;
+export type RequestBody = Buffer | IncomingMessage | null;
+/** What is handed to the HTTP client. */
+export type SentBody = Buffer | Readable | null;
 
 /** Declared lengths up to which a body is worth waiting for within its tick. */
 const GATHER_LIMIT = 64 * 1024;
@@ -45,32 +48,47 @@ export function takeBody(
   req.on('data', gather).on('end', whole);
 }
 
+/**
+ * A body as it is. A request is piped and not handed over: the HTTP client destroys a body that it cannot
+ * send to its end, and with a request would go the caller's connection.
+ */
+export function bodyAsIs(body: RequestBody): SentBody {
+  return body instanceof IncomingMessage ? body.pipe(new PassThrough()) : body;
+}
+
 const NO_PARAMETERS = Buffer.from('{}');
 
 /** The parameters of a function: a JSON object; no body at all stands for no parameters. */
-export function parametersOf(body: RequestBody): RequestBody {
+export function parametersOf(body: RequestBody): SentBody {
   if (body === null) return NO_PARAMETERS;
+  if (body instanceof IncomingMessage) return body.pipe(checked());
   const scanner = new JsonScanner();
-  if (body instanceof Buffer) {
-    check(scanner, body);
-    if (!scanner.complete) throw notAnObject();
-    return body;
-  }
-  return checked(body as AsyncIterable<Uint8Array>, scanner);
+  scanner.push(body);
+  if (isOther(scanner) || !scanner.complete) throw notAnObject();
+  return body;
 }
 
 /** An error here keeps the app from ever seeing the end of the body. */
-async function* checked(body: AsyncIterable<Uint8Array>, scanner: JsonScanner): AsyncGenerator<Uint8Array> {
-  for await (const chunk of body) {
-    check(scanner, chunk);
-    yield chunk;
-  }
-  if (!scanner.complete) throw notAnObject();
+function checked(): Transform {
+  const scanner = new JsonScanner();
+  let empty = true;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      empty = false;
+      scanner.push(chunk);
+      if (isOther(scanner)) done(notAnObject());
+      else done(null, chunk);
+    },
+    flush(done) {
+      if (empty) done(null, NO_PARAMETERS);
+      else done(scanner.complete ? null : notAnObject());
+    },
+  });
 }
 
-function check(scanner: JsonScanner, chunk: Uint8Array): void {
-  scanner.push(chunk);
-  if (scanner.invalid || (scanner.root !== undefined && scanner.root !== 'object')) throw notAnObject();
+/** What was read so far cannot become a JSON object any more. */
+function isOther({ invalid, root }: JsonScanner): boolean {
+  return invalid || (root !== undefined && root !== 'object');
 }
 
 function notAnObject(): Problem {

@@ -13,7 +13,6 @@ import {
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { uuidv7 } from 'uuidv7';
 import type { Clock } from '../clock.ts';
 import type { Address, AppConfig, Config } from '../config/config.ts';
 import type { TargetPolicy } from '../delivery/target.ts';
@@ -27,8 +26,9 @@ import { readWebhook } from './endpoint.ts';
 import { type CallEnd, Exchange, type ExchangeDeps, type ExchangeEvents, type Run } from './exchange.ts';
 import { requestHeaders } from './headers.ts';
 import { type MessageHead, readMessage } from './message.ts';
-import { parametersOf, type RequestBody, takeBody } from './request-body.ts';
+import { bodyAsIs, parametersOf, type RequestBody, takeBody } from './request-body.ts';
 import { type CallTarget, functionName, parseTarget } from './route.ts';
+import { createRunIds } from './run-id.ts';
 import type { Spool } from './spool.ts';
 import { isWebSocket, responseOn, type Upgrade, UpgradeExchange } from './websocket.ts';
 
@@ -67,6 +67,8 @@ export interface Gateway {
 const HEADERS_TIMEOUT_MS = 30_000;
 const MAX_HEADER_BYTES = 32 * 1024;
 const IDLE_CALLER_MS = 65_000;
+/** Between two looks, while the listener stops, for connections whose call has ended. */
+const CLOSE_IDLE_MS = 50;
 
 export function createGateway(options: GatewayOptions): Gateway {
   return new PublicListener(options);
@@ -82,8 +84,11 @@ interface Admitted {
 class PublicListener implements Gateway {
   readonly #options: GatewayOptions;
   readonly #pools: AppPools;
+  readonly #newRunId = createRunIds();
   readonly #exchangeDeps: ExchangeDeps;
-  readonly #joined = new Set<Duplex>();
+  readonly #connections = new Set<Socket>();
+  /** Those that have left HTTP, or may, and what they are joined with: the server does not know them any more. */
+  readonly #upgraded = new Set<Duplex>();
   #server: Server | undefined;
   #stopping = false;
   /** Calls that are not settled yet; those with a webhook may outlive their caller. */
@@ -113,13 +118,19 @@ class PublicListener implements Gateway {
       connectionsCheckingInterval: 5_000,
       maxHeaderSize: MAX_HEADER_BYTES,
       noDelay: true,
+      optimizeEmptyRequests: true,
+      requireHostHeader: false, // refused by the gateway itself, as a problem
       shouldUpgradeCallback: isWebSocket,
+    });
+    server.on('connection', socket => {
+      this.#connections.add(socket);
+      socket.once('close', () => this.#connections.delete(socket));
     });
     server.on('request', (req, res) => this.#take(req, res));
     server.on('checkContinue', (req, res) => this.#take(req, res));
     server.on('checkExpectation', (req, res) => this.#take(req, res));
     server.on('upgrade', (req, socket, head) => this.#takeUpgrade(req, socket, head));
-    server.on('clientError', refuseConnection);
+    server.on('clientError', (error, socket) => refuseConnection(error, socket, this.#newRunId()));
     this.#server = server;
     await new Promise<void>((resolve, reject) => {
       server.once('error', error => reject(listenError(error, { host, port })));
@@ -135,7 +146,9 @@ class PublicListener implements Gateway {
     const closed = new Promise<void>(resolve => {
       server.close(() => resolve());
     });
-    for (const socket of this.#joined) socket.destroy();
+    for (const socket of this.#upgraded) socket.destroy();
+    this.#closeIdle(server);
+    const closing = setInterval(() => this.#closeIdle(server), CLOSE_IDLE_MS);
     const idle = Promise.withResolvers<void>();
     this.#idle = idle.resolve;
     if (this.#underWay === 0) idle.resolve();
@@ -145,23 +158,31 @@ class PublicListener implements Gateway {
       void this.#pools.close().then(idle.resolve);
     });
     await closed;
+    clearInterval(closing);
     await idle.promise;
     cancel();
     await this.#pools.close();
   }
 
+  /** Of callers who wait with their next call, or have not sent one yet. */
+  #closeIdle(server: Server): void {
+    server.closeIdleConnections();
+    for (const socket of this.#connections) if (socket.bytesRead === 0) socket.destroy();
+  }
+
   #take(req: IncomingMessage, res: ServerResponse): void {
     if (this.#stopping) res.shouldKeepAlive = false;
-    this.#check(req, new Caller(req, res, uuidv7()), (admitted, caller, startedAt) =>
+    this.#check(req, new Caller(req, res, this.#newRunId()), (admitted, caller, startedAt) =>
       this.#call(req, caller, admitted, startedAt),
     );
   }
 
   #takeUpgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on('error', () => socket.destroy());
+    this.#track(socket);
     const res = responseOn(req, socket);
     const upgrade = { res, socket, head };
-    this.#check(req, new Caller(req, res, uuidv7()), (admitted, caller, startedAt) =>
+    this.#check(req, new Caller(req, res, this.#newRunId()), (admitted, caller, startedAt) =>
       this.#upgrade(req, caller, admitted, startedAt, upgrade),
     );
   }
@@ -211,7 +232,6 @@ class PublicListener implements Gateway {
     const run = this.#run(req, caller, app, startedAt, webhook);
     const exchange = new Exchange(this.#exchangeDeps, run, caller, this.#follow(run, rest));
     if (message.length !== 0) {
-      caller.watchUpload(() => exchange.fail(new Problem('request_timeout')));
       // A request that breaks off is no call, whoever waits for its answer.
       req.once('close', () => {
         if (!req.complete) exchange.abandon();
@@ -219,6 +239,7 @@ class PublicListener implements Gateway {
     }
     if (message.expectsContinue) caller.continue();
     takeBody(req, message.length, body => {
+      if (body === req) caller.watchUpload(() => exchange.fail(new Problem('request_timeout')));
       this.#dispatch(exchange, req, rest, query, body);
     });
   }
@@ -244,7 +265,7 @@ class PublicListener implements Gateway {
         method: req.method as Dispatcher.HttpMethod,
         path: pathAt(app, rest, query),
         headers,
-        body: (cortex ? parametersOf(body) : body) as Dispatcher.DispatchOptions['body'] & {},
+        body: cortex ? parametersOf(body) : bodyAsIs(body),
       };
       this.#pools.of(app).dispatch(options, exchange);
     } catch (error) {
@@ -264,7 +285,7 @@ class PublicListener implements Gateway {
     const run = this.#run(req, caller, app, startedAt, undefined);
     const exchange = new UpgradeExchange(this.#exchangeDeps, run, caller, upgrade, {
       ...this.#follow(run, target.rest),
-      joined: (one, other) => this.#track(one, other),
+      joined: appSocket => this.#track(appSocket),
     });
     const headers = requestHeaders(req.rawHeaders, {
       runId: run.runId,
@@ -309,12 +330,10 @@ class PublicListener implements Gateway {
     }
   }
 
-  #track(...sockets: Duplex[]): void {
-    for (const socket of sockets) {
-      if (this.#stopping) socket.destroy();
-      this.#joined.add(socket);
-      socket.once('close', () => this.#joined.delete(socket));
-    }
+  #track(socket: Duplex): void {
+    if (this.#stopping) socket.destroy();
+    this.#upgraded.add(socket);
+    socket.once('close', () => this.#upgraded.delete(socket));
   }
 
   #refuse(
@@ -398,14 +417,14 @@ const CLIENT_ERRORS: Readonly<Record<string, ProblemCode>> = {
 };
 
 /** What the HTTP parser refuses never becomes a request: answered on the bare socket. */
-function refuseConnection(error: NodeJS.ErrnoException, duplex: Duplex): void {
+function refuseConnection(error: NodeJS.ErrnoException, duplex: Duplex, runId: string): void {
   const socket = duplex as Socket & { _httpMessage?: ServerResponse };
-  // In the middle of another answer there is no room for this one.
-  if (!socket.writable || socket._httpMessage?.headersSent) {
+  const current = socket._httpMessage;
+  // While another answer is due, or under way, this one would be taken for it.
+  if (!socket.writable || current?.req.complete || current?.headersSent) {
     socket.destroy();
     return;
   }
-  const runId = uuidv7();
   const problem = new Problem(CLIENT_ERRORS[error.code ?? ''] ?? 'bad_request');
   const body = problem.body(runId);
   const head = [

@@ -34,6 +34,7 @@ export interface Upgrade {
 
 export class UpgradeExchange extends Exchange {
   readonly #upgrade: Upgrade;
+  readonly #unwatch: () => void;
   readonly #onJoined: (caller: Duplex, app: Duplex) => void;
 
   constructor(
@@ -45,6 +46,7 @@ export class UpgradeExchange extends Exchange {
   ) {
     super(deps, run, caller, on);
     this.#upgrade = upgrade;
+    this.#unwatch = destroyAtEnd(upgrade.socket);
     this.#onJoined = (caller, app) => on.joined(caller, app);
   }
 
@@ -60,6 +62,7 @@ export class UpgradeExchange extends Exchange {
       this.fail(new Problem('app_bad_answer', 'The app did not accept the upgrade'));
       return;
     }
+    this.#unwatch();
     res.detachSocket(socket as Parameters<ServerResponse['detachSocket']>[0]);
     this.handOver(status);
     socket.write(switchingProtocols(decodeHeaders(controller.rawHeaders), this.run.runId), 'latin1');
@@ -69,12 +72,30 @@ export class UpgradeExchange extends Exchange {
   }
 }
 
+/**
+ * Nobody reads the connection until the app has answered, and so nobody would see its end: looked for here,
+ * without taking anything off it.
+ */
+function destroyAtEnd(socket: Duplex): () => void {
+  const look = (): void => {
+    if (socket.readableLength === 0) socket.read();
+  };
+  const end = (): void => {
+    socket.destroy();
+  };
+  socket.on('readable', look).on('end', end);
+  return () => socket.off('readable', look).off('end', end);
+}
+
 function switchingProtocols(headers: string[], runId: string): string {
   let text = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
-  const passed = answerHeaders(headers, runId);
+  const passed = answerHeaders(headers, runId, false);
   for (let i = 0; i < passed.length; i += 2) text += `${passed[i]}: ${passed[i + 1]}\r\n`;
   return `${text}\r\n`;
 }
+
+/** How long the last bytes to one side may take once the other has closed. */
+const CLOSING_MS = 10_000;
 
 /** Bytes both ways, with back-pressure; the end or failure of one side is that of the other. */
 function join(one: Duplex, other: Duplex): void {
@@ -83,7 +104,19 @@ function join(one: Duplex, other: Duplex): void {
     [other, one],
   ] as const) {
     from.on('error', () => to.destroy());
-    from.on('close', () => to.destroy());
+    from.on('close', () => {
+      if (!from.readableEnded) to.destroy();
+      else closeSoon(to);
+    });
     from.pipe(to);
   }
+}
+
+/** What was written is still sent, and what comes is thrown away, until the other end closes as well. */
+function closeSoon(side: Duplex): void {
+  if (side.destroyed) return;
+  const timer = setTimeout(() => side.destroy(), CLOSING_MS);
+  side.once('close', () => clearTimeout(timer));
+  side.end();
+  side.resume();
 }

@@ -9,6 +9,9 @@
 
 export type DeliveryState = 'pending' | 'delivered' | 'failed' | 'cancelled';
 export type FailureReason = 'exhausted' | 'rejected' | 'blocked';
+/** The first one included. */
+export const ATTEMPTS_PER_ROUND = 3;
+
 export type AttemptTrigger = 'automatic' | 'manual';
 
 /** Names a delivery inside one store; opaque to everyone else. */

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { afterAttempt, MAX_ATTEMPTS, MAX_GAP } from '../../src/delivery/policy.ts';
+import { afterAttempt, MAX_GAP } from '../../src/delivery/policy.ts';
+import { ATTEMPTS_PER_ROUND } from '../../src/store/store.ts';
 
 const now = 1_700_000_000_000;
 const middle = () => 0.5;
@@ -34,7 +35,7 @@ describe('afterAttempt', () => {
   it('never waits longer than the longest gap, and always waits', () => {
     const draw = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: MAX_ATTEMPTS - 1 }), draw, (attempts, value) => {
+      fc.property(fc.integer({ min: 1, max: ATTEMPTS_PER_ROUND - 1 }), draw, (attempts, value) => {
         const next = afterAttempt({ verdict: 'retry', attempts, now, random: () => value });
         if (next.state !== 'pending') throw new Error(`ended as ${next.state}`);
         expect(next.dueAt - now).toBeGreaterThan(0);

@@ -2,7 +2,7 @@
  * Apps for tests: a handler on a free port, or a hand-written one on the bare socket.
  */
 import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 
 export interface TestApp {
@@ -22,6 +22,13 @@ export async function openApp(handler: RequestListener): Promise<TestApp> {
       await once(server, 'close');
     },
   };
+}
+
+/** The whole body of a request. */
+export async function readText(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString();
 }
 
 /** For answers that node:http would never give. */

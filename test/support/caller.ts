@@ -24,6 +24,8 @@ export interface RawAnswer {
 export interface RawRequest {
   readonly port: number;
   readonly method?: string;
+  /** Of HTTP; 1.1 unless given. */
+  readonly version?: '1.0' | '1.1';
   readonly path: string;
   readonly headers?: readonly string[];
   readonly body?: string | Uint8Array;
@@ -39,16 +41,17 @@ export async function dial(port: number): Promise<Socket> {
 export async function callRaw({
   port,
   method = 'GET',
+  version = '1.1',
   path,
   headers = [],
   body,
 }: RawRequest): Promise<RawAnswer> {
   const socket = await dial(port);
-  const lines = [`${method} ${path} HTTP/1.1`, 'Host: test', 'Connection: close', ...headers];
+  const lines = [`${method} ${path} HTTP/${version}`, 'Host: test', 'Connection: close', ...headers];
   if (body !== undefined) lines.push(`Content-Length: ${Buffer.byteLength(body)}`);
   socket.write(`${lines.join('\r\n')}\r\n\r\n`);
   if (body !== undefined) socket.write(body);
-  return parseAnswer(await readAll(socket));
+  return parseAnswer(await readAll(socket), { bodiless: method === 'HEAD' });
 }
 
 export async function readAll(socket: Socket): Promise<Buffer> {
@@ -57,8 +60,11 @@ export async function readAll(socket: Socket): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Reads one answer; interim ones (1xx) are left out of it but stay in `bytes`. */
-export function parseAnswer(bytes: Buffer): RawAnswer {
+/**
+ * Reads one answer; interim ones (1xx) are left out of it but stay in `bytes`. That of a HEAD is `bodiless`
+ * whatever its headers say.
+ */
+export function parseAnswer(bytes: Buffer, { bodiless = false } = {}): RawAnswer {
   let start = 0;
   for (;;) {
     const end = bytes.indexOf('\r\n\r\n', start);
@@ -71,7 +77,7 @@ export function parseAnswer(bytes: Buffer): RawAnswer {
     const headers = lines.map(pair);
     const header = (name: string): string | undefined =>
       headers.find(([key]) => key.toLowerCase() === name)?.[1];
-    const chunked = header('transfer-encoding') === 'chunked';
+    const chunked = !bodiless && header('transfer-encoding') === 'chunked';
     const head = bytes.toString('latin1', 0, start);
     const content = chunked
       ? dechunk(bytes.subarray(start))

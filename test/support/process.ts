@@ -7,8 +7,11 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
+import { onTestFinished, vi } from 'vitest';
+import { loadKeyring } from '../../src/store/keys.ts';
+import type { Store } from '../../src/store/store.ts';
 import { temporaryDirectory } from '../store/samples.ts';
+import { openTestStore } from '../store/sqlite/opening.ts';
 import { JWT_SECRET, PROJECT } from './service.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/afterword', import.meta.url));
@@ -62,6 +65,8 @@ export interface ServiceProcess {
   readonly pid: number;
   /** All of standard error so far. */
   readonly stderr: string;
+  /** Resolves once it takes calls; rejects when the process ends before. */
+  readonly listening: Promise<Addresses>;
   /** Resolves once `/readyz` says so; rejects when the process ends before. */
   readonly ready: Promise<Addresses>;
   readonly ended: Promise<Ending>;
@@ -73,7 +78,10 @@ export interface ServiceProcess {
 }
 
 /** Starts `afterword serve`. It does not outlive the test. */
-export function serve({ file }: Pick<Place, 'file'>, env: Readonly<Record<string, string>> = {}): ServiceProcess {
+export function serve(
+  { file }: Pick<Place, 'file'>,
+  env: Readonly<Record<string, string>> = {},
+): ServiceProcess {
   const child = spawn(process.execPath, [LAUNCHER, 'serve', '--config', file], {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { PATH: process.env['PATH'], ...env },
@@ -87,23 +95,32 @@ export function serve({ file }: Pick<Place, 'file'>, env: Readonly<Record<string
   };
   onTestFinished(async () => void (await end('SIGKILL')));
 
-  async function becomeReady(): Promise<Addresses> {
+  async function listen(): Promise<Addresses> {
     for (;;) {
       const addresses = readyLine(stderr);
-      if (addresses !== undefined && (await isReady(addresses))) return addresses;
+      if (addresses !== undefined) return addresses;
       const more = once(child.stderr, 'data').then(() => true);
       const goesOn = await Promise.race([more, ended.then(() => false)]);
       if (!goesOn) throw new Error(`the service ended before it was ready:\n${stderr}`);
     }
   }
+
+  async function becomeReady(): Promise<Addresses> {
+    const addresses = await listening;
+    await vi.waitUntil(() => isReady(addresses), { timeout: 30_000, interval: 20 });
+    return addresses;
+  }
+
+  const listening = listen();
   const ready = becomeReady();
-  ready.catch(() => {}); // of interest only to those who wait for it
+  for (const each of [listening, ready]) each.catch(() => {}); // of interest only to those who wait for it
 
   return {
     pid: child.pid!,
     get stderr() {
       return stderr;
     },
+    listening,
     ready,
     ended,
     signal: name => void child.kill(name),
@@ -121,4 +138,16 @@ function readyLine(stderr: string): Addresses | undefined {
 
 async function isReady({ admin }: Addresses): Promise<boolean> {
   return (await fetch(`${admin}/readyz`)).ok;
+}
+
+/** What the admin listener tells of one gauge or counter without labels. */
+export async function readMetric({ admin }: Addresses, name: string): Promise<number> {
+  const text = await (await fetch(`${admin}/metrics`)).text();
+  const [, value] = new RegExp(`^afterword_${name} (\\S+)$`, 'm').exec(text) ?? [];
+  return Number(value);
+}
+
+/** The records that a service has left, once its process has ended. */
+export async function openStoreOf({ data }: Place): Promise<Store> {
+  return openTestStore({ dir: data, spoolDir: join(data, 'spool'), keyring: loadKeyring({ dir: data }) });
 }

@@ -6,13 +6,12 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { type Keyring, unseal } from '../seal.ts';
-import type { Confidential, PendingDelivery } from '../store.ts';
+import { ATTEMPTS_PER_ROUND, type Confidential, type PendingDelivery } from '../store.ts';
 import type { RecordAttempt } from './attempts.ts';
 import { REASONS, STATES, TRIGGERS } from './codes.ts';
 import { formatRunId } from './key.ts';
 import type { Handlers } from './protocol.ts';
 
-const ATTEMPTS_PER_ROUND = 3;
 const NO_TIME = { queueMs: 0, totalMs: 0 };
 
 interface OwnershipOptions {

@@ -1,0 +1,220 @@
+/**
+ * A gateway on a free port in front of two stages, with the deliveries that it hands over kept here in place
+ * of a store.
+ */
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../src/clock.ts';
+import type { AppConfig, ProjectConfig, Runtime } from '../../src/config/config.ts';
+import { createTargetPolicy } from '../../src/delivery/target.ts';
+import { createAuthenticator } from '../../src/gateway/auth.ts';
+import { type CallEvent, createGateway } from '../../src/gateway/server.ts';
+import { createSpool, type Spool } from '../../src/gateway/spool.ts';
+import { createLogger } from '../../src/log.ts';
+import type { NewDelivery } from '../../src/store/store.ts';
+import { callRaw, type RawAnswer } from '../support/caller.ts';
+import { type Conversation, converse } from '../support/conversation.ts';
+import { JWT_SECRET, PROJECT, testToken } from '../support/service.ts';
+import { type AppHandler, openRawStage, openStage, type RawHandler, type Stage } from '../support/stage.ts';
+import { until } from '../support/waiting.ts';
+
+export const TARGET = 'http://127.0.0.1:9/hook';
+
+export interface RigOptions {
+  readonly project?: Partial<ProjectConfig>;
+  readonly maxBody?: number;
+  readonly commitWait?: number;
+  readonly appTimeout?: number;
+}
+
+export interface Call {
+  /** One of the rig's apps; `custom` unless given. */
+  readonly app?: keyof typeof APPS;
+  /** What follows the app's name, without its slash: the name that a stage gave, and maybe more. */
+  readonly path: string;
+  readonly method?: string;
+  readonly version?: '1.0' | '1.1';
+  readonly headers?: readonly string[];
+  readonly body?: string | Uint8Array;
+  /** With a `webhookEndpoint`. */
+  readonly hook?: boolean;
+}
+
+/** A delivery as the gateway handed it over, with its body read. */
+export interface Delivered {
+  readonly delivery: Omit<NewDelivery, 'owned'>;
+  readonly body: Buffer;
+  readonly json: Record<string, unknown>;
+}
+
+export interface Rig {
+  readonly port: number;
+  readonly auth: string;
+  readonly app: Stage<AppHandler>;
+  readonly raw: Stage<RawHandler>;
+  readonly spool: Spool;
+  readonly calls: readonly CallEvent[];
+  readonly lateCommits: () => number;
+  readonly logs: () => string;
+  readonly deliveries: {
+    available: boolean;
+    pending: number;
+    /** Run ids, in order, from the moment that they were handed over. */
+    readonly accepted: readonly string[];
+    /** Called in place of a store; what it returns is awaited. */
+    accept: () => Promise<void>;
+  };
+  target(call: Call): string;
+  /** The head of a request, for a conversation. */
+  head(call: Call): string;
+  call(call: Call): Promise<RawAnswer>;
+  converse(): Promise<Conversation>;
+  /** The delivery of a run, waiting for it if need be. */
+  delivered(runId: string | undefined): Promise<Delivered>;
+  /** Names of the files in the spool. */
+  spooled(): Promise<string[]>;
+  /** Calls under way have `graceMs` to end. */
+  stop(graceMs?: number): Promise<void>;
+}
+
+const APPS = {
+  custom: { runtime: 'custom', stage: 'app' },
+  cortex: { runtime: 'cortex', stage: 'app' },
+  trusted: { runtime: 'custom', stage: 'app', forwardAuthorization: true },
+  based: { runtime: 'custom', stage: 'app', base: '/base/path/' },
+  raw: { runtime: 'custom', stage: 'raw' },
+  'raw-cortex': { runtime: 'cortex', stage: 'raw' },
+  nowhere: { runtime: 'custom', stage: 'none' },
+  'nowhere-cortex': { runtime: 'cortex', stage: 'none' },
+} as const satisfies Record<
+  string,
+  { runtime: Runtime; stage: 'app' | 'raw' | 'none'; forwardAuthorization?: boolean; base?: string }
+>;
+
+export async function openRig(options: RigOptions = {}): Promise<Rig> {
+  const [app, raw] = [await openStage(), await openRawStage()];
+  const dir = await mkdtemp(join(tmpdir(), 'afterword-'));
+  let logs = '';
+  const log = createLogger({ level: 'debug', destination: { write: line => (logs += line) } });
+  const spool = createSpool({ dir, log });
+  await spool.start();
+  const accepted = new Map<string, Omit<NewDelivery, 'owned'>>();
+  const deliveries = {
+    available: true,
+    pending: 0,
+    get accepted() {
+      return [...accepted.keys()];
+    },
+    accept: async () => {},
+  };
+  const calls: CallEvent[] = [];
+  let lateCommits = 0;
+  const listeners: Array<{ address: string; port: number }> = [];
+  const projects = projectsOf(options);
+  const gateway = createGateway({
+    config: {
+      projects,
+      apps: new Map([[PROJECT, appsOn({ app: app.url, raw: raw.url, none: await closedUrl() })]]),
+      appTimeout: options.appTimeout ?? 60_000,
+      webhooks: {
+        attemptTimeout: 1_000,
+        maxBody: options.maxBody ?? 16 * 1024 * 1024,
+        commitWait: options.commitWait ?? 60_000,
+        concurrency: 1,
+        perTarget: 1,
+        allowTargets: [],
+        retention: 1,
+      },
+    },
+    authenticator: createAuthenticator({ projects, clock: systemClock, log }),
+    policy: createTargetPolicy({
+      allow: ['127.0.0.0/8'],
+      listeners: () => listeners,
+      localAddresses: () => ['127.0.0.1'],
+    }),
+    deliveries: {
+      get available() {
+        return deliveries.available;
+      },
+      pending: () => deliveries.pending,
+      async accept(delivery) {
+        accepted.set(delivery.runId, delivery);
+        await deliveries.accept();
+      },
+    },
+    spool,
+    clock: systemClock,
+    log,
+    events: { call: event => calls.push(event), lateCommit: () => lateCommits++ },
+  });
+  const { address, port } = await gateway.listen({ host: '127.0.0.1', port: 0 });
+  listeners.push({ address, port });
+  const auth = `Authorization: Bearer ${await testToken()}`;
+
+  function target({ app: name = 'custom', path, hook = false }: Call): string {
+    const plain = `/v4/${PROJECT}/${name}/${path}`;
+    if (!hook) return plain;
+    return `${plain}${path.includes('?') ? '&' : '?'}webhookEndpoint=${encodeURIComponent(TARGET)}`;
+  }
+
+  return {
+    port,
+    auth,
+    app,
+    raw,
+    spool,
+    calls,
+    lateCommits: () => lateCommits,
+    logs: () => logs,
+    deliveries,
+    target,
+    head(call) {
+      const { method = 'GET', version = '1.1', headers = [] } = call;
+      const lines = [`${method} ${target(call)} HTTP/${version}`, 'Host: test', auth, ...headers];
+      return `${lines.join('\r\n')}\r\n\r\n`;
+    },
+    call: ({ headers = [], ...call }) =>
+      callRaw({ ...call, port, path: target({ ...call, headers }), headers: [auth, ...headers] }),
+    converse: () => converse(port),
+    async delivered(runId) {
+      await until(() => accepted.has(runId!));
+      const delivery = accepted.get(runId!)!;
+      const body =
+        'bytes' in delivery.body ? Buffer.from(delivery.body.bytes) : await readFile(delivery.body.file);
+      return { delivery, body, json: JSON.parse(body.toString()) };
+    },
+    spooled: () => readdir(dir),
+    async stop(graceMs = 0) {
+      await gateway.stop(graceMs);
+      await app.close();
+      await raw.close();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function projectsOf({ project }: RigOptions): Map<string, ProjectConfig> {
+  const defaults = { standardWebhooks: false, requireSecret: false, maxPending: 100 };
+  const jwt = { secret: JWT_SECRET };
+  return new Map([
+    [PROJECT, { id: PROJECT, jwt, ...defaults, ...project }],
+    ['p-other', { id: 'p-other', jwt, ...defaults }],
+  ]);
+}
+
+function appsOn(urls: Record<'app' | 'raw' | 'none', string>): Map<string, AppConfig> {
+  const entries = Object.entries(APPS).map(([name, app]): [string, AppConfig] => {
+    const url = new URL('base' in app ? app.base : '/', urls[app.stage]);
+    const forwardAuthorization = 'forwardAuthorization' in app;
+    return [name, { projectId: PROJECT, name, runtime: app.runtime, url, forwardAuthorization }];
+  });
+  return new Map(entries);
+}
+
+/** Where nobody listens. */
+async function closedUrl(): Promise<string> {
+  const app = await openStage();
+  await app.close();
+  return app.url;
+}
