@@ -35,7 +35,7 @@ export class Caller {
 
   /** True when the caller broke off while it was still sending. */
   get uploadBroken(): boolean {
-    return this.#req.destroyed && !this.#req.complete;
+    return this.#req.destroyed && this.#isSending();
   }
 
   /** Chunks, and so trailers, came with HTTP/1.1. */
