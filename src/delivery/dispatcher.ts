@@ -5,7 +5,8 @@
  * While it is held here, a delivery goes through these states:
  *   waiting for its time   the next attempt is due later: in `retries`, on the clock;
  *   waiting for its turn   due: in `turns`;
- *   in flight              it has a slot; the attempt is counted in the store, then sent;
+ *   in flight              it has a slot; the attempt is counted in the store, then sent. Where nobody waits,
+ *                          a delivery has its slot when it is stored, and is counted along with that;
  *   ended                  the outcome is known and the slot given back; the outcome is being written.
  * Once that is written it waits for its time again, or is settled and leaves. It leaves as well, without an
  * outcome, when the store says that it is no longer this node's: cancelled, or taken over.
@@ -20,7 +21,7 @@ import { createReport, type DispatcherEvents, type Report } from './report.ts';
 import { createRetries, type Retries } from './retries.ts';
 import { add, type Guest, Room } from './room.ts';
 import { type SendingOptions, type Sent, sendHeld } from './sending.ts';
-import { type TurnLimits, Turns } from './turns.ts';
+import { type Turn, type TurnLimits, Turns } from './turns.ts';
 
 export type { DispatcherEvents };
 
@@ -36,6 +37,9 @@ export interface DispatcherOptions extends SendingOptions {
   readonly limits: DispatcherLimits;
   readonly events?: DispatcherEvents;
 }
+
+/** A delivery as its call made it; who owns it and when it begins is decided here. */
+export type Accepted = Omit<NewDelivery, 'owned' | 'begunAt'>;
 
 export interface DispatcherSize {
   /** Deliveries in memory, in whatever state. */
@@ -55,7 +59,7 @@ export interface Dispatcher {
    */
   stop(options: { graceMs: number }): Promise<void>;
   /** Resolves once the delivery is durable; sending it comes after. */
-  accept(delivery: Omit<NewDelivery, 'owned'>): Promise<void>;
+  accept(delivery: Accepted): Promise<void>;
   /** Pending deliveries of a project: in memory, in the store, or on the way there. */
   pending(projectId: string): number;
   size(): DispatcherSize;
@@ -80,6 +84,8 @@ class MemoryDispatcher implements Dispatcher {
   readonly #running = new Set<Promise<void>>();
   readonly #ended = Promise.withResolvers<void>();
   #phase: 'idle' | 'running' | 'stopping' | 'ended' = 'idle';
+  /** Deliveries that are being stored and will wait for their turn: none may overtake them. */
+  #arriving = 0;
   /** Whether the store may have unowned deliveries. */
   #unclaimed = true;
   #claiming = false;
@@ -114,17 +120,27 @@ class MemoryDispatcher implements Dispatcher {
     this.#end();
   }
 
-  async accept(delivery: Omit<NewDelivery, 'owned'>): Promise<void> {
+  async accept(delivery: Accepted): Promise<void> {
     const { projectId } = delivery;
-    const guest: Guest = { projectId, origin: originOf(delivery.target), claimed: false };
+    const guest = { projectId, origin: originOf(delivery.target), claimed: false, repeated: false };
     const owned = this.#phase === 'running' && this.#room.admits(guest);
     if (owned) this.#room.enter(guest);
+    const counted = owned && this.#arriving === 0 && this.#turns.take(guest);
+    const arriving = owned && !counted;
+    if (arriving) this.#arriving += 1;
+    const begun = counted ? { begunAt: this.#options.clock.now() } : {};
     add(this.#pending, projectId, 1);
     try {
-      const ref = await this.#options.store.insert({ ...delivery, owned });
+      const ref = await this.#options.store.insert({ ...delivery, owned, ...begun });
       // Whoever awaits this goes on first: a caller's answer may hang on it.
-      setImmediate(() => (owned ? this.#handOff(ref, delivery, guest) : this.#leftUnowned()));
+      setImmediate(() => {
+        if (arriving) this.#arriving -= 1;
+        if (owned) this.#handOff(ref, delivery, guest, counted);
+        else this.#leftUnowned();
+      });
     } catch (error) {
+      if (arriving) this.#arriving -= 1;
+      if (counted) this.#freeSlot(guest);
       if (owned) this.#room.leave(guest);
       add(this.#pending, projectId, -1);
       throw error;
@@ -139,11 +155,15 @@ class MemoryDispatcher implements Dispatcher {
     return { held: this.#room.held, waiting: this.#turns.waiting, inFlight: this.#turns.inFlight };
   }
 
-  #handOff(ref: DeliveryRef, delivery: Omit<NewDelivery, 'owned'>, guest: Guest): void {
+  /** `counted`: it has its slot already. */
+  #handOff(ref: DeliveryRef, delivery: Accepted, guest: Guest & Turn, counted: boolean): void {
+    if (this.#phase === 'ended') return; // the next start finds it in the store
     const { runId, app, target, createdAt, confidential, body } = delivery;
     const bytes = 'bytes' in body && this.#room.keepBody(body.bytes.length) ? body.bytes : undefined;
-    const first = { round: 1, attempts: 0, trigger: 'automatic', dueAt: createdAt, repeated: false } as const;
-    this.#takeTurn([{ ...guest, ...first, ref, runId, app, target, createdAt, confidential, bytes }]);
+    const first = { round: 1, attempts: counted ? 1 : 0, trigger: 'automatic', dueAt: createdAt } as const;
+    const held = { ...guest, ...first, counted, ref, runId, app, target, createdAt, confidential, bytes };
+    if (counted) this.#track(this.#attempt(held));
+    else this.#takeTurn([held]);
   }
 
   #leftUnowned(): void {
@@ -181,7 +201,7 @@ class MemoryDispatcher implements Dispatcher {
     for (const delivery of claimed) {
       const origin = originOf(delivery.target);
       const repeated = delivery.attempts > 0;
-      const held = { ...delivery, origin, repeated, claimed: true, bytes: undefined };
+      const held = { ...delivery, origin, repeated, claimed: true, counted: false, bytes: undefined };
       this.#room.enter(held);
       if (held.dueAt > now) this.#waitUntil(held, held.dueAt);
       else due.push(held);
@@ -233,8 +253,8 @@ class MemoryDispatcher implements Dispatcher {
     return { bytes };
   }
 
-  #freeSlot(held: Held): void {
-    this.#turns.done(held);
+  #freeSlot(turn: Turn): void {
+    this.#turns.done(turn);
     this.#serve();
   }
 

@@ -9,6 +9,8 @@ export interface Held extends PendingDelivery, Turn, Guest {
   attempts: number;
   dueAt: number;
   repeated: boolean;
+  /** Its next attempt is in the store already: counted along with the insert. */
+  counted: boolean;
   /** The body, for the first attempt, where there was room to keep it; otherwise the store has it. */
   bytes: Uint8Array | undefined;
 }

@@ -1,5 +1,5 @@
 /**
- * One attempt of a held delivery: counted in the store, then sent, then judged.
+ * One attempt of a held delivery: counted in the store, unless it came counted, then sent, then judged.
  */
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../log.ts';
@@ -37,11 +37,14 @@ export async function sendHeld(
 ): Promise<Sent | undefined> {
   const { ref, runId, projectId, target, confidential } = held;
   const startedAt = clock.now();
-  if (!(await store.beginAttempt(ref, startedAt))) {
+  if (held.counted) {
+    held.counted = false;
+  } else if (await store.beginAttempt(ref, startedAt)) {
+    held.attempts += 1;
+  } else {
     log.debug({ run_id: runId }, 'the delivery is no longer ours to send');
     return undefined;
   }
-  held.attempts += 1;
   const number = held.attempts;
   const body = kept ?? (await store.body(ref));
   if (body === undefined) {

@@ -95,6 +95,16 @@ export class Turns<T extends Turn> {
     this.#waiting += 1;
   }
 
+  /** Serves an entry at once, where nobody waits and there is a slot for it. `done` gives the slot back. */
+  take(entry: Turn): boolean {
+    if (this.#waiting > 0 || this.#inFlight >= this.#limits.concurrency) return false;
+    const target = this.#targets.get(entry.origin);
+    if (target !== undefined && target.inFlight >= this.#limits.perTarget) return false;
+    const project = this.#project(entry.projectId);
+    this.#occupy(project, this.#line(project, entry.origin));
+    return true;
+  }
+
   /** The entry to be served now, if there is one and a slot for it. `done` gives the slot back. */
   next(): T | undefined {
     if (this.#inFlight >= this.#limits.concurrency || this.#waiting === 0) return undefined;
@@ -102,7 +112,7 @@ export class Turns<T extends Turn> {
     return chosen === undefined ? undefined : this.#serve(chosen);
   }
 
-  done(entry: T): void {
+  done(entry: Turn): void {
     const project = this.#projects.get(entry.projectId);
     const line = project?.lines.get(entry.origin);
     if (project === undefined || line === undefined || line.inFlight === 0) {
@@ -141,16 +151,20 @@ export class Turns<T extends Turn> {
   /** Takes the entry and sends its target and its project to the end of their rounds. */
   #serve({ project, line }: Candidate<T>): T | undefined {
     const entry = line.repeated.shift() ?? line.first.shift();
-    line.inFlight += 1;
-    line.target.inFlight += 1;
-    project.inFlight += 1;
-    this.#inFlight += 1;
+    this.#occupy(project, line);
     this.#waiting -= 1;
     project.round.remove(line.place!);
     line.place = isEmpty(line) ? undefined : project.round.append(line);
     this.#round.remove(project.place!);
     project.place = project.round.length === 0 ? undefined : this.#round.append(project);
     return entry;
+  }
+
+  #occupy(project: Project<T>, line: TargetLine<T>): void {
+    line.inFlight += 1;
+    line.target.inFlight += 1;
+    project.inFlight += 1;
+    this.#inFlight += 1;
   }
 
   #project(projectId: string): Project<T> {

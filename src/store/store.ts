@@ -43,6 +43,8 @@ export interface NewDelivery {
   readonly body: Body;
   /** True when the inserting node sends it itself; otherwise it waits for a claim. */
   readonly owned: boolean;
+  /** When the first attempt begins, where it follows at once: it is counted along with the insert. */
+  readonly begunAt?: number;
 }
 
 /** A delivery as a dispatcher holds it while it is pending. */

@@ -65,6 +65,14 @@ async function closedPort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
+/** Deliveries of an earlier process that it did not get to: their attempts are counted by `beginAttempt`. */
+async function leave(rig: Rig, count: number): Promise<string[]> {
+  const earlier = await rig.prepare();
+  const runIds = await acceptMany(rig, earlier, count, () => ({}));
+  await earlier.halt();
+  return runIds;
+}
+
 describe('a delivery', () => {
   it.each([
     ['2xx', 204, { state: 'delivered' }, [[1, 204]]],
@@ -198,9 +206,10 @@ describe('a delivery', () => {
     async method => {
       const events: string[] = [];
       const rig = await createRig({ events: { settled: ({ state }) => events.push(state) } });
-      const node = await rig.boot();
+      await leave(rig, 1);
+      const node = await rig.prepare();
       vi.spyOn(node.store, method).mockResolvedValueOnce(false);
-      await node.dispatcher.accept(rig.delivery());
+      await node.dispatcher.start();
       await finished(node, 'p');
       expect(rig.receiver.received).toHaveLength(method === 'beginAttempt' ? 0 : 1);
       expect(events).toEqual([]);
@@ -215,9 +224,22 @@ describe('accept', () => {
     const node = await rig.boot();
     const delivery = rig.delivery();
     await node.dispatcher.accept(delivery);
-    expect(node.dispatcher.size()).toEqual({ held: 1, waiting: 0, inFlight: 0 });
+    expect(node.dispatcher.size()).toEqual({ held: 1, waiting: 0, inFlight: 1 });
+    expect(rig.receiver.received).toEqual([]);
     expect(await node.store.find(delivery.runId)).toBeDefined();
     expect((await settled(node, delivery.runId)).state).toBe('delivered');
+  });
+
+  it('counts the first attempt with the insert where nobody waits, and gives the slot back if that fails', async () => {
+    const rig = await createRig({ limits: { concurrency: 1, perTarget: 1 } });
+    const node = await rig.boot();
+    const begin = vi.spyOn(node.store, 'beginAttempt');
+    vi.spyOn(node.store, 'insert').mockRejectedValueOnce(new Error('refused'));
+    await expect(node.dispatcher.accept(rig.delivery())).rejects.toThrow('refused');
+    const delivery = rig.delivery();
+    await node.dispatcher.accept(delivery);
+    expect(summary(await settled(node, delivery.runId))).toEqual([[1, 200]]);
+    expect(begin).not.toHaveBeenCalled();
   });
 
   it('rejects and forgets what the store refuses', async () => {
@@ -328,13 +350,14 @@ describe('many deliveries', () => {
   it('use no more slots than there are while attempts cannot be counted', async () => {
     const door = gate();
     const rig = await createRig({ limits: { concurrency: 5, perTarget: 5 } });
-    const node = await rig.boot();
+    await leave(rig, 50);
+    const node = await rig.prepare();
     const beginAttempt = node.store.beginAttempt.bind(node.store);
     vi.spyOn(node.store, 'beginAttempt').mockImplementation(async (...begun) => {
       await door.passed;
       return beginAttempt(...begun);
     });
-    await acceptMany(rig, node, 50, () => ({}));
+    await node.dispatcher.start();
     await until(() => expect(node.dispatcher.size()).toEqual({ held: 50, waiting: 45, inFlight: 5 }));
     expect(rig.receiver.received).toEqual([]);
     door.open();
@@ -565,10 +588,11 @@ describe('what is told', () => {
 describe('a fault of the store', () => {
   it('in an attempt costs that delivery alone, until the next start', async () => {
     const rig = await createRig();
-    const first = await rig.boot();
+    const [lost, ...others] = await leave(rig, 3);
+    const first = await rig.prepare();
     vi.spyOn(first.store, 'beginAttempt').mockRejectedValueOnce(new Error('broken'));
-    const [lost, ...others] = await acceptMany(rig, first, 3, () => ({}));
-    await idle(first);
+    await first.dispatcher.start();
+    await until(() => expect(first.dispatcher.pending('p')).toBe(1));
     expect(new Set(runIds(rig.receiver.received))).toEqual(new Set(others));
     expect(first.dispatcher.pending('p')).toBe(1);
     expect(rig.lines.filter(({ level }) => level === 'error')).toMatchObject([{ msg: 'dispatcher fault' }]);
@@ -579,9 +603,7 @@ describe('a fault of the store', () => {
 
   it('in a claim is followed by another claim', async () => {
     const rig = await createRig();
-    const first = await rig.prepare();
-    const [left] = await acceptMany(rig, first, 1, () => ({}));
-    await first.halt();
+    const [left] = await leave(rig, 1);
     const second = await rig.prepare();
     vi.spyOn(second.store, 'claim').mockRejectedValueOnce(new Error('broken'));
     await second.dispatcher.start();

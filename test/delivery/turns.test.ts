@@ -92,6 +92,20 @@ describe('turns', () => {
     expect(count(served, { origin: 'sick' })).toBe(32);
   });
 
+  it('serves an entry at once only where nobody waits and a slot is free', () => {
+    const turns = new Turns<Turn>({ concurrency: 3, perTarget: 2 });
+    const entry = (origin: string): Turn => ({ projectId: 'p', origin, repeated: false });
+    expect([turns.take(entry('a')), turns.take(entry('a'))]).toEqual([true, true]);
+    expect(turns.take(entry('a'))).toBe(false); // the target has all it may
+    turns.push(entry('b'));
+    expect(turns.take(entry('c'))).toBe(false); // b waits
+    expect(turns.next()).toEqual(entry('b'));
+    expect(turns.take(entry('c'))).toBe(false); // no slot left
+    turns.done(entry('a'));
+    expect(turns.take(entry('c'))).toBe(true);
+    expect(turns.inFlight).toBe(3);
+  });
+
   it('refuses a done that had no turn', () => {
     const one = entry('p', 'a');
     const turns = filled({ concurrency: 1, perTarget: 1 }, [one]);

@@ -308,6 +308,18 @@ export function storeConformance(name: string, openStore: OpenStore): void {
         expect(await store.find(runId)).toEqual(before);
       });
 
+      it('records the attempt that was counted along with the insert', async () => {
+        const delivery = { ...newDelivery(), begunAt: 1_800_000_000_777 };
+        const ref = await store.insert(delivery);
+        expect((await store.find(delivery.runId))?.attempts).toEqual([]);
+        await reopen();
+        expect(await store.recover()).toBe(1);
+        expect(await store.claim(1)).toMatchObject([{ ref, attempts: 1 }]);
+        expect((await store.find(delivery.runId))?.attempts).toMatchObject([
+          { number: 1, startedAt: 1_800_000_000_777, error: 'interrupted' },
+        ]);
+      });
+
       it('gives the third attempt again as often as it is cut off', async () => {
         const runId = await leave(2, true);
         for (let crash = 0; crash < 3; crash += 1) {

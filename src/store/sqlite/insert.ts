@@ -4,7 +4,7 @@ import { syncDirectory } from '../directory.ts';
 import { type Keyring, seal } from '../seal.ts';
 import type { Confidential } from '../store.ts';
 import { KEYS_PER_MS, parseRunId, type RunKey } from './key.ts';
-import type { Handlers } from './protocol.ts';
+import type { Args, Handlers } from './protocol.ts';
 
 interface InsertOptions {
   readonly db: DatabaseSync;
@@ -15,8 +15,8 @@ interface InsertOptions {
 
 export function insertHandler({ db, owner, keyring, spoolDir }: InsertOptions): Handlers['insert'] {
   const narrow = db.prepare(
-    `INSERT INTO deliveries (id, project, state, owner, due_at, round, attempts, cause)
-     VALUES (?, ?, 0, ?, ?, 1, 0, 0) ON CONFLICT DO NOTHING`,
+    `INSERT INTO deliveries (id, project, state, owner, due_at, round, attempts, in_flight, cause)
+     VALUES (?, ?, 0, ?, ?, 1, ?, ?, 0) ON CONFLICT DO NOTHING`,
   );
   const wide = db.prepare(
     `INSERT INTO contents (id, run_id, app, target, status, created_at, key_id, sealed, file_size, body)
@@ -26,11 +26,13 @@ export function insertHandler({ db, owner, keyring, spoolDir }: InsertOptions): 
   let sequence = 0;
 
   /** Rolls on through the milliseconds, so that a conflict is as good as never met. */
-  function insertNarrow(key: RunKey, project: string, ownerOrNull: number | null, dueAt: number): number {
+  function insertNarrow(key: RunKey, { project, owned, createdAt, begunAt }: Args<'insert'>): number {
     for (let tries = 0; tries < KEYS_PER_MS; tries += 1) {
       sequence = (sequence + 1) % KEYS_PER_MS;
       const id = key.first + sequence;
-      if (narrow.run(id, project, ownerOrNull, dueAt).changes === 1) return id;
+      const begun = begunAt === undefined ? 0 : 1;
+      const row = [id, project, owned ? owner : null, createdAt, begun, begunAt ?? null];
+      if (narrow.run(...row).changes === 1) return id;
     }
     throw new RangeError('the millisecond of this run id has no free key left');
   }
@@ -45,7 +47,7 @@ export function insertHandler({ db, owner, keyring, spoolDir }: InsertOptions): 
     // The capture synced the file; its name is durable only with the directory.
     if (args.fileSize !== undefined) syncDirectory(spoolDir);
 
-    const id = insertNarrow(key, args.project, args.owned ? owner : null, args.createdAt);
+    const id = insertNarrow(key, args);
     const confidential: Confidential = {
       ...(secret && { secret }),
       ...(args.authorization !== undefined && { authorization: args.authorization }),

@@ -19,6 +19,7 @@ interface Operations {
       readonly authorization?: string;
       readonly fileSize?: number;
       readonly owned: boolean;
+      readonly begunAt?: number;
     };
     result: number;
   };

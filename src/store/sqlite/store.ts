@@ -156,6 +156,7 @@ function insertion(delivery: NewDelivery, spool: Spool): [args: Args<'insert'>, 
     ...(confidential.authorization !== undefined && { authorization: confidential.authorization }),
     ...('file' in body && { fileSize: body.size }),
     owned: delivery.owned,
+    ...(delivery.begunAt !== undefined && { begunAt: delivery.begunAt }),
   };
   return [args, ['bytes' in body ? body.bytes : undefined, confidential.secret]];
 }
