@@ -66,7 +66,8 @@ export function createSender(options: SenderOptions): Sender {
     const connect = await exchange({ request, answer, clients, userAgent, timestamp });
     cancelDeadline();
     if (answer.error !== undefined) logFault(log, request, answer);
-    return toOutcome({ answer, connect, startedAt, totalMs: clock.elapsed() - began });
+    const excerpt = withoutSecrets(answer.excerpt, request.confidential);
+    return toOutcome({ answer, excerpt, connect, startedAt, totalMs: clock.elapsed() - began });
   }
 
   return { send, close: () => clients.close() };
@@ -146,13 +147,14 @@ async function attemptHeaders({ request, payload, userAgent, timestamp }: Header
 
 interface OutcomeInput {
   readonly answer: Answer;
+  readonly excerpt: Uint8Array | undefined;
   readonly connect: ConnectTimings;
   readonly startedAt: number;
   readonly totalMs: number;
 }
 
-function toOutcome({ answer, connect, startedAt, totalMs }: OutcomeInput): Outcome {
-  const { status, error, excerpt, firstByteMs } = answer;
+function toOutcome({ answer, excerpt, connect, startedAt, totalMs }: OutcomeInput): Outcome {
+  const { status, error, firstByteMs } = answer;
   const timings = { ...connect, ...(firstByteMs === undefined ? {} : { firstByteMs }), totalMs };
   return {
     ...(status === undefined ? { error: errorCode(error) } : { status }),
@@ -160,6 +162,28 @@ function toOutcome({ answer, connect, startedAt, totalMs }: OutcomeInput): Outco
     startedAt,
     timings,
   };
+}
+
+/** Shorter ones stand in any text by chance. */
+const TELLING_BYTES = 6;
+
+/** What a receiver says is kept readable: not where it repeats what is sealed. */
+function withoutSecrets(
+  excerpt: Uint8Array | undefined,
+  { secret, authorization }: Confidential,
+): Uint8Array | undefined {
+  if (excerpt === undefined) return undefined;
+  const text = Buffer.from(excerpt.buffer, excerpt.byteOffset, excerpt.length);
+  const basic = authorization?.slice('Basic '.length);
+  const password =
+    basic &&
+    Buffer.from(basic, 'base64')
+      .toString()
+      .replace(/^[^:]*:/, '');
+  const tells = [secret, basic, password].some(
+    each => each !== undefined && each.length >= TELLING_BYTES && text.includes(each),
+  );
+  return tells ? undefined : excerpt;
 }
 
 /** The code in the outcome is for tables; what lies behind it is for the one who looks into a case. */

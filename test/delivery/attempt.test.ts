@@ -7,6 +7,23 @@ import { attemptOn, attemptOnce, openSender, policyAllowing } from '../support/a
 import { ManualClock } from '../support/clock.ts';
 import { closedPort, expectUntouched, type Received, startReceiver } from '../support/receivers.ts';
 
+describe('what is kept of an answer', () => {
+  const authorization = `Basic ${Buffer.from('user:canary-password').toString('base64')}`;
+  const confidential = { secret: Buffer.from('canary-secret'), authorization };
+
+  it.each([
+    ['thanks', 'thanks'],
+    [`you sent ${authorization}`, undefined],
+    ['welcome, canary-password', undefined],
+    ['signed with canary-secret', undefined],
+  ])('of %j is %j', async (said, kept) => {
+    await using receiver = await startReceiver((_, response) => response.end(said));
+    const { status, excerpt } = await attemptOnce(receiver, { confidential });
+    expect(status).toBe(200);
+    expect(excerpt && Buffer.from(excerpt).toString()).toBe(kept);
+  });
+});
+
 describe('the request', () => {
   const clock: Clock = { ...systemClock, now: () => 1_700_000_000_999 };
   const secret = Buffer.from([0x73, 0xc3, 0xa9, 0xff]);
