@@ -6,6 +6,8 @@
 interface ProblemKind {
   readonly status: number;
   readonly title: string;
+  /** The app failed a call that it was given: the receiver is told as well. */
+  readonly ofApp?: true;
 }
 
 export const PROBLEMS = {
@@ -27,14 +29,14 @@ export const PROBLEMS = {
   app_busy: { status: 429, title: 'The app has all the calls that it can take' },
   headers_too_large: { status: 431, title: 'The header section is too large' },
   internal_error: { status: 500, title: 'The service failed' },
-  app_unreachable: { status: 502, title: 'The app could not be reached' },
-  app_crashed: { status: 502, title: 'The process of the app ended during the call' },
-  app_bad_answer: { status: 502, title: 'The app gave an answer that cannot be passed on' },
-  answer_cut_off: { status: 502, title: 'The app broke off its answer' },
+  app_unreachable: { status: 502, title: 'The app could not be reached', ofApp: true },
+  app_crashed: { status: 502, title: 'The process of the app ended during the call', ofApp: true },
+  app_bad_answer: { status: 502, title: 'The app gave an answer that cannot be passed on', ofApp: true },
+  answer_cut_off: { status: 502, title: 'The app broke off its answer', ofApp: true },
   store_unavailable: { status: 503, title: 'Deliveries cannot be stored at the moment' },
   keys_unavailable: { status: 503, title: 'The keys of the project cannot be fetched at the moment' },
-  shutting_down: { status: 503, title: 'The service is stopping' },
-  app_timeout: { status: 504, title: 'The app did not answer in time' },
+  shutting_down: { status: 503, title: 'The service is stopping', ofApp: true },
+  app_timeout: { status: 504, title: 'The app did not answer in time', ofApp: true },
 } as const satisfies Record<string, ProblemKind>;
 
 export type ProblemCode = keyof typeof PROBLEMS;
@@ -56,6 +58,11 @@ export class Problem extends Error {
     return PROBLEMS[this.code].status;
   }
 
+  /** True where the app failed a call that it was given, which its receiver is to learn as well. */
+  get ofApp(): boolean {
+    return 'ofApp' in PROBLEMS[this.code];
+  }
+
   body(runId: string): string {
     return JSON.stringify({
       type: 'about:blank',
@@ -64,6 +71,7 @@ export class Problem extends Error {
       detail: this.message,
       code: this.code,
       run_id: runId,
+      ...(this.ofApp && { error: { type: this.code, message: this.message } }),
     });
   }
 }

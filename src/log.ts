@@ -29,6 +29,7 @@ export function createLogger({ level, pretty: readable = false, destination }: L
       pretty({
         destination: 2,
         ignore: 'event',
+        singleLine: true,
         colorize: process.stderr.hasColors?.() ?? false,
         sync: true,
       }),

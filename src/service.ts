@@ -8,13 +8,14 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { type Admin, createAdmin, type Readiness } from './admin.ts';
 import { type Clock, systemClock } from './clock.ts';
-import type { Config } from './config/config.ts';
+import type { AppConfig, Config } from './config/config.ts';
 import { createSender, type Sender } from './delivery/attempt.ts';
 import { createDispatcher, type Dispatcher } from './delivery/dispatcher.ts';
 import { createTargetPolicy } from './delivery/target.ts';
 import { createAuthenticator } from './gateway/auth.ts';
 import { createGateway, type Gateway } from './gateway/server.ts';
 import { createSpool, type Spool } from './gateway/spool.ts';
+import { createHost, type Host } from './runtime/host.ts';
 import type { Logger } from './log.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createRetention, type Retention } from './retention.ts';
@@ -32,6 +33,8 @@ export interface ServiceOptions {
 export interface Service {
   /** Resolves with the addresses it listens on; rejects with a StartError for the operator. */
   start(): Promise<{ readonly listen: AddressInfo; readonly admin: AddressInfo }>;
+  /** New processes for an app that runs here and whose files have changed. */
+  reload(app: AppConfig): void;
   /** Takes no more calls, lets those under way and the attempts in flight end, then closes the store. */
   stop(): Promise<void>;
 }
@@ -49,6 +52,7 @@ class OneNode implements Service {
   readonly #listeners: AddressInfo[] = [];
   #phase: 'starting' | 'running' | 'stopping' = 'starting';
   #stopping: Promise<void> | undefined;
+  #host: Host | undefined;
   /** What has been started, in order; each knows how to stop. */
   readonly #started: Array<() => Promise<void>> = [];
 
@@ -68,7 +72,7 @@ class OneNode implements Service {
 
   async #start(): Promise<{ listen: AddressInfo; admin: AddressInfo }> {
     const { config } = this.#options;
-    const { store, spool, dispatcher, sender, gateway, admin, retention } = this.#build();
+    const { store, spool, dispatcher, sender, host, gateway, admin, retention } = this.#build();
 
     await this.#begin(store.open(), () => store.close());
     await spool.start();
@@ -78,6 +82,8 @@ class OneNode implements Service {
       await dispatcher.stop({ graceMs: DRAIN_MS });
       await sender.close();
     });
+    this.#host = host;
+    await this.#begin(host.start(), () => host.stop());
     const listenAddress = await this.#begin(gateway.listen(config.listen), () => gateway.stop(DRAIN_MS));
     this.#listeners.push(listenAddress);
     retention.start();
@@ -86,6 +92,10 @@ class OneNode implements Service {
     this.#phase = 'running';
     this.#log.info({ listen: shown(listenAddress), admin: shown(adminAddress), data: config.data }, 'ready');
     return { listen: listenAddress, admin: adminAddress };
+  }
+
+  reload(app: AppConfig): void {
+    this.#host?.reload(app);
   }
 
   stop(): Promise<void> {
@@ -110,6 +120,7 @@ class OneNode implements Service {
     spool: Spool;
     dispatcher: Dispatcher;
     sender: Sender;
+    host: Host;
     gateway: Gateway;
     admin: Admin;
     retention: Retention;
@@ -147,6 +158,7 @@ class OneNode implements Service {
       standardWebhooks: id => projects.get(id)?.standardWebhooks ?? false,
       events: metrics,
     });
+    const host = createHost({ config, clock, log });
     const gateway = createGateway({
       config,
       authenticator,
@@ -162,6 +174,7 @@ class OneNode implements Service {
         },
         pending: projectId => dispatcher.pending(projectId),
       },
+      host,
       spool,
       clock,
       log,
@@ -169,7 +182,7 @@ class OneNode implements Service {
     });
     const admin = createAdmin({ token: config.adminToken, metrics, readiness: this.#readiness(store) });
     const retention = createRetention({ store, clock, log, retention: webhooks.retention });
-    return { store, spool, dispatcher, sender, gateway, admin, retention };
+    return { store, spool, dispatcher, sender, host, gateway, admin, retention };
   }
 
   #createStore(spoolDir: string, clock: Clock): Store {

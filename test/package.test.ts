@@ -184,6 +184,9 @@ describe('the package', () => {
         'bin/afterword',
         'bin/package.json',
         'dist/cli.js',
+        'dist/runtime/runners/node.js',
+        'dist/runtime/runners/python/runner.py',
+        'dist/runtime/runners/python/afterword_runner/main.py',
         'dist/verify.d.ts',
       ]),
     );

@@ -1,6 +1,7 @@
 /**
- * `afterword dev`: everything on one machine with no configuration. A demo project with a token, a cortex
- * and a custom app, a receiver that checks and prints each delivery, and a call to paste.
+ * `afterword dev`: everything on one machine with no configuration. A demo project with a token, a receiver
+ * that checks and prints each delivery, a call to paste, and an app: the functions of a folder, reloaded
+ * when they change, or without one a cortex and a custom app to try.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -9,13 +10,14 @@ import { Command } from 'commander';
 import { systemClock } from '../clock.ts';
 import type { AppConfig, Config } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
-import { type DemoApps, startDemoApps } from '../demo.ts';
+import { startDemoApps } from '../demo.ts';
 import { StartError } from '../errors.ts';
 import { createLogger } from '../log.ts';
 import { createReceiver } from '../receiver.ts';
 import { createService, type Service } from '../service.ts';
 import { issueToken } from '../token.ts';
 import { packageVersion } from '../version.ts';
+import { type Folder, openFolder } from './folder.ts';
 import { integerArgument, jsonOption } from './options.ts';
 import { type Io, paint, printJson } from './output.ts';
 import { printReceived, printReceivedJson } from './received.ts';
@@ -33,14 +35,19 @@ interface Options {
 }
 
 const NOTES = `
+A folder is served when it has a main.ts, main.js or main.py: every function that it exports can be called,
+and it is reloaded when a file in it changes.
+
 Examples:
   afterword dev
+  afterword dev ./my-functions
   afterword dev --port 3000
   AFTERWORD_LOG_LEVEL=info afterword dev      with a line for each call and attempt`;
 
 export function devCommand(io: Io): Command {
   return new Command('dev')
     .description('Try everything on this machine, with no configuration.')
+    .argument('[folder]', 'a folder with functions, in place of the demo apps')
     .option(
       '--port <number>',
       'where calls come in (default: 8080, or a free one)',
@@ -49,11 +56,23 @@ export function devCommand(io: Io): Command {
     .option('--data <dir>', 'where deliveries are kept', '.afterword')
     .addOption(jsonOption())
     .addHelpText('after', NOTES)
-    .action((options: Options) => dev(options, io));
+    .action((folder: string | undefined, options: Options) => dev(folder, options, io));
 }
 
-async function dev(options: Options, io: Io): Promise<void> {
+/** What there is to call. */
+interface Stage {
+  readonly apps: readonly AppConfig[];
+  /** `app/function`, with the parameters of an example: what the pasted call calls. */
+  readonly example: { readonly path: string; readonly parameters: string };
+  readonly notes: string;
+  /** Begins to watch for changes, where there is something to reload. */
+  watch(service: Service): void;
+  stop(): Promise<void>;
+}
+
+async function dev(path: string | undefined, options: Options, io: Io): Promise<void> {
   const stopped = io.untilStopped();
+  const folder = path === undefined ? undefined : await openFolder(resolve(io.cwd, path), PROJECT);
   const data = resolve(io.cwd, options.data);
   const secret = await devSecret(data);
   const print = options.json ? printReceivedJson : printReceived;
@@ -67,16 +86,55 @@ async function dev(options: Options, io: Io): Promise<void> {
     onDelivery: delivery => print(io, delivery),
   });
   const target = await receiver.start();
-  const apps = await startDemoApps();
-  const { service, base } = await startService(options, io, devConfig({ data, secret, apps, io }));
+  const stage = folder === undefined ? await demoStage() : folderStage(folder, io);
+  const { service, base } = await startService(options, io, devConfig({ data, secret, stage, io }));
+  stage.watch(service);
   const ttlSeconds = TOKEN_DAYS * 24 * 3600;
   const token = await issueToken({ secret, projectId: PROJECT, ttlSeconds, clock: systemClock });
   if (options.json) printJson(io, { ready: true, base, project_id: PROJECT, token, receiver: target.href });
-  else welcome(io, { base, token, target });
+  else welcome(io, { base, token, target, stage });
   await stopped;
   await service.stop();
-  await apps.stop();
+  await stage.stop();
   await receiver.stop();
+}
+
+async function demoStage(): Promise<Stage> {
+  const demo = await startDemoApps();
+  const app = (name: string, runtime: AppConfig['runtime'], url: URL): AppConfig => ({
+    projectId: PROJECT,
+    name,
+    runtime,
+    place: { kind: 'url', url },
+    forwardAuthorization: false,
+  });
+  return {
+    apps: [app('hello', 'cortex', demo.functions), app('web', 'custom', demo.web)],
+    example: { path: 'hello/run', parameters: '{"name":"Ada"}' },
+    notes:
+      'Functions: hello/run, hello/teapot, hello/fail, hello/slow.\n' +
+      'A custom app, with any method and path: web/, web/echo, web/count (a stream).',
+    watch() {},
+    stop: () => demo.stop(),
+  };
+}
+
+function folderStage(folder: Folder, io: Io): Stage {
+  const { app } = folder;
+  return {
+    apps: [app],
+    example: { path: `${app.name}/run`, parameters: '{}' },
+    notes: `The functions of ${folder.entry}, reloaded when a file beside it changes.`,
+    watch(service) {
+      folder.watch(() => {
+        io.stderr.write(`reloading ${app.name}\n`);
+        service.reload(app);
+      });
+    },
+    async stop() {
+      folder.stop();
+    },
+  };
 }
 
 /** Kept, so that a token from the last time still works. */
@@ -92,24 +150,20 @@ async function devSecret(data: string): Promise<string> {
   return (await readFile(file, 'utf8')).trim();
 }
 
-function devConfig({
-  data,
-  secret,
-  apps,
-  io,
-}: {
-  data: string;
-  secret: string;
-  apps: DemoApps;
-  io: Io;
-}): Config {
-  const { AFTERWORD_LOG_LEVEL: level = 'warn' } = io.env;
-  // The defaults, and nothing of the environment but the level of the log.
-  const { config } = loadConfig({ env: { AFTERWORD_LOG_LEVEL: level }, cwd: data });
-  const app = (name: string, runtime: AppConfig['runtime'], url: URL): [string, AppConfig] => [
-    name,
-    { projectId: PROJECT, name, runtime, url, forwardAuthorization: false },
-  ];
+interface DevConfig {
+  readonly data: string;
+  readonly secret: string;
+  readonly stage: Stage;
+  readonly io: Io;
+}
+
+function devConfig({ data, secret, stage, io }: DevConfig): Config {
+  const { AFTERWORD_LOG_LEVEL: level, ...others } = io.env;
+  // The defaults: of the environment only what apps get, and the level of the log.
+  const env = Object.fromEntries(Object.entries(others).filter(([name]) => !name.startsWith('AFTERWORD_')));
+  // What the functions of a folder print is part of trying them.
+  const shown = level ?? (stage.apps.some(app => app.place.kind === 'process') ? 'info' : 'warn');
+  const { config } = loadConfig({ env: { ...env, AFTERWORD_LOG_LEVEL: shown }, cwd: data });
   const project = {
     id: PROJECT,
     jwt: { secret },
@@ -121,9 +175,7 @@ function devConfig({
     ...config,
     data,
     projects: new Map([[PROJECT, project]]),
-    apps: new Map([
-      [PROJECT, new Map([app('hello', 'cortex', apps.functions), app('web', 'custom', apps.web)])],
-    ]),
+    apps: new Map([[PROJECT, new Map(stage.apps.map(app => [app.name, app]))]]),
     webhooks: { ...config.webhooks, allowTargets: LOOPBACK },
   };
 }
@@ -154,26 +206,27 @@ async function startService(
   throw failure;
 }
 
-function welcome(io: Io, { base, token, target }: { base: string; token: string; target: URL }): void {
+interface Welcome {
+  readonly base: string;
+  readonly token: string;
+  readonly target: URL;
+  readonly stage: Stage;
+}
+
+function welcome(io: Io, { base, token, target, stage }: Welcome): void {
   const bold = (text: string): string => paint(io.stdout, 'bold', text);
-  const call = (path: string, extra: string): string =>
-    [
-      `curl '${base}/v4/${PROJECT}/${path}?webhookEndpoint=${encodeURIComponent(target.href)}'`,
-      `  -H 'Authorization: Bearer ${token}'`,
-      `  -H 'X-Webhook-Secret: ${WEBHOOK_SECRET}'${extra}`,
-    ].join(' \\\n');
+  const { path, parameters } = stage.example;
   io.stdout.write(`
 ${bold('Afterword is running.')} Calls come in at ${base}, deliveries go to ${target.href}
 
 ${bold('Call a function')}; its answer is printed by curl, and its delivery here:
 
-${call('hello/run', ` \\\n  -H 'Content-Type: application/json' -d '{"name":"Ada"}'`)}
+curl '${base}/v4/${PROJECT}/${path}?webhookEndpoint=${encodeURIComponent(target.href)}' \\
+  -H 'Authorization: Bearer ${token}' \\
+  -H 'X-Webhook-Secret: ${WEBHOOK_SECRET}' \\
+  -H 'Content-Type: application/json' -d '${parameters}'
 
-${bold('Call a custom app')}, any method and path:
-
-${call('web/echo', '')}
-
-Functions: hello/run, hello/teapot, hello/fail, hello/slow. Custom: web/, web/echo, web/count (a stream).
+${stage.notes}
 Deliveries received, signature checked:
 
 `);

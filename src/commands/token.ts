@@ -1,7 +1,7 @@
 /**
  * `afterword token`: makes a token for the calls of a project.
  */
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { systemClock } from '../clock.ts';
 import type { ProjectConfig } from '../config/config.ts';
 import { loadConfig } from '../config/load.ts';
@@ -21,11 +21,10 @@ export function tokenCommand(io: Io): Command {
   return new Command('token')
     .description('Make a token for the calls of a project, signed with its secret.')
     .requiredOption('-p, --project <id>', 'the project')
-    .option(
-      '--ttl <duration>',
-      'how long the token is valid',
-      durationArgument('1s', '3650d'),
-      30 * 24 * 3_600_000,
+    .addOption(
+      new Option('--ttl <duration>', 'how long the token is valid')
+        .argParser(durationArgument('1s', '3650d'))
+        .default(30 * 24 * 3_600_000, '30d'),
     )
     .addOption(configOption())
     .addOption(jsonOption())

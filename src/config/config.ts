@@ -46,7 +46,7 @@ export interface ProcessConfig {
   readonly program: Program;
   /** Absolute path of the working directory. */
   readonly cwd: string;
-  /** The whole environment of the process, but for what its program is told besides. */
+  /** Besides what the service's own environment passes on. */
   readonly env: Readonly<Record<string, string>>;
   readonly replicas: number;
   /** Calls at once in one replica. */
@@ -57,11 +57,16 @@ export interface ProcessConfig {
   readonly start: 'boot' | 'call';
 }
 
+/** Where an app is: served elsewhere, or run here. */
+export type AppPlace =
+  | { readonly kind: 'url'; readonly url: URL }
+  | { readonly kind: 'process'; readonly process: ProcessConfig };
+
 export interface AppConfig {
   readonly projectId: string;
   readonly name: string;
   readonly runtime: Runtime;
-  readonly url: URL;
+  readonly place: AppPlace;
   /** The app gets the caller's `Authorization` header. */
   readonly forwardAuthorization: boolean;
 }
@@ -91,4 +96,6 @@ export interface Config {
   readonly apps: ReadonlyMap<string, ReadonlyMap<string, AppConfig>>;
   readonly webhooks: WebhooksConfig;
   readonly appTimeout: number;
+  /** What the processes of apps get of the service's environment. */
+  readonly appEnvironment: Readonly<Record<string, string>>;
 }

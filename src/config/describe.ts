@@ -4,7 +4,7 @@
  */
 import { stringify } from 'yaml';
 import { formatAddress } from './address.ts';
-import type { AppConfig, ProjectConfig } from './config.ts';
+import type { AppConfig, ProcessConfig, ProjectConfig } from './config.ts';
 import type { LoadedConfig } from './load.ts';
 import { formatDuration, formatSize } from './units.ts';
 import { escapeReferences } from './variables.ts';
@@ -74,8 +74,24 @@ function describeProject(project: ProjectConfig, keyFile: string | undefined) {
   };
 }
 
-function describeApp({ runtime, url, forwardAuthorization }: AppConfig) {
-  return { runtime, url: url.href, forwardAuthorization };
+function describeApp({ runtime, place, forwardAuthorization }: AppConfig) {
+  const where = place.kind === 'url' ? { url: place.url.href } : describeProcess(place.process);
+  return { runtime, ...where, forwardAuthorization };
+}
+
+/** The values of its environment may be secrets. */
+function describeProcess({ program, env, cwd, replicas, concurrency, queue, start }: ProcessConfig) {
+  const { kind: _, ...what } = program;
+  const names = Object.keys(env).map(name => [name, REDACTED]);
+  return {
+    ...what,
+    cwd,
+    ...(names.length > 0 && { env: Object.fromEntries(names) as Record<string, string> }),
+    replicas,
+    concurrency,
+    queue,
+    start,
+  };
 }
 
 function describeAsync({ timeout, maxStarts, maxRequest, retention }: NonNullable<LoadedConfig['async']>) {

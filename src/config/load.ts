@@ -3,13 +3,14 @@
  * reported at once. The only reader of the environment and of the files of configuration.
  */
 import { isLoopbackHost } from './address.ts';
+import { checkApps, environmentOfApps } from './apps.ts';
 import { checkBlock, whole } from './check.ts';
 import type { Address, Config } from './config.ts';
 import { readOverrides, refuseUnknownVariables } from './environment.ts';
 import { readConfigFile } from './files.ts';
 import { readLayers } from './layers.ts';
 import { Mistakes } from './mistakes.ts';
-import { checkApps, checkProjects } from './projects.ts';
+import { checkProjects } from './projects.ts';
 import { ASYNC, type Checked, NAMED, NESTED, TOP, WEBHOOKS } from './schema.ts';
 import { Settings } from './settings.ts';
 import type { Environment } from './variables.ts';
@@ -36,7 +37,7 @@ export interface LoadedConfig {
 /** Throws a `UsageError` that lists every mistake. */
 export function loadConfig(sources: ConfigSources): LoadedConfig {
   const mistakes = new Mistakes();
-  const { settings, file } = readSettings(sources, mistakes);
+  const { settings, file, referred } = readSettings(sources, mistakes);
   const top = checkBlock(settings, [], TOP, [...Object.keys(NESTED), ...NAMED]) ?? {};
   checkListeners(settings, top);
   const { projects, keyFiles } = checkProjects(settings);
@@ -56,6 +57,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
     apps,
     webhooks,
     appTimeout,
+    appEnvironment: environmentOfApps(sources.env, referred),
   };
   return {
     config,
@@ -72,7 +74,7 @@ function readSettings({ file: named, env, cwd }: ConfigSources, mistakes: Mistak
   const { layers, referred } = readLayers({ file, overrides, env, cwd, mistakes });
   refuseUnknownVariables({ env, mistakes }, referred);
   mistakes.throwIfFatal();
-  return { settings: new Settings({ layers, mistakes }), file: file?.path };
+  return { settings: new Settings({ layers, mistakes }), file: file?.path, referred };
 }
 
 interface Listeners {

@@ -17,6 +17,8 @@ import {
   size,
   targets,
   text,
+  variables,
+  words,
 } from './values.ts';
 
 export type Block = Readonly<Record<string, z.ZodType>>;
@@ -30,6 +32,7 @@ export type Checked<B extends Block> = {
 
 /** Names of projects and apps; none starts with `_`, which is kept for the service's own paths. */
 export const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
+export const NAME_RULE = 'letters, digits, `-` and `_`, at most 63, starting with a letter or digit';
 
 const address = () => parsed('host:port, such as 127.0.0.1:8080, "[::1]:8080" or :8080', parseAddress);
 const ENCRYPTION_KEY =
@@ -83,24 +86,28 @@ export const JWT = {
   audience: text().optional(),
 } satisfies Block;
 
-const hosted = () => refused('hosting apps as processes is not part of this version; give `url`');
+/** Exactly one of these says where an app is. */
+export const APP_PLACES = ['url', 'entry', 'command'] as const;
 
 export const APP = {
   runtime: choice(['cortex', 'custom']),
-  url: appUrl(),
+  url: appUrl().optional(),
+  entry: text("the path of the functions' file, such as ./main.py").optional(),
+  command: words().optional(),
   forwardAuthorization: flag().prefault(false),
-  entry: hosted(),
-  command: hosted(),
 } satisfies Block;
 
-/** Keys for apps hosted as processes: checked, and without effect on an app that is reached by `url`. */
+/** Of apps that run here; `concurrency` has a default by kind. */
 export const HOSTED_APP = {
   port: integer(1, 65_535).optional(),
   health: text('a path that starts with /', /^\/\S*$/).optional(),
-  replicas: integer(1, 1_000).optional(),
+  python: text('a command, such as .venv/bin/python').prefault('python3'),
+  replicas: integer(1, 1_000).prefault(1),
   concurrency: integer(1, 100_000).optional(),
+  queue: integer(0, 100_000).prefault(100),
+  start: choice(['boot', 'call']).prefault('boot'),
   cwd: text().optional(),
-  env: z.record(z.string(), text(), { error: 'expected a map of names to text' }).optional(),
+  env: variables().optional(),
 } satisfies Block;
 
 /** The maps of fixed keys below the top level. */

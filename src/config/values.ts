@@ -79,6 +79,23 @@ export function targets() {
   );
 }
 
+/** A command and its arguments. */
+export function words() {
+  const error = expected('a list of a command and its arguments, such as [python3, server.py]');
+  return z.array(z.string({ error }), { error }).min(1, { error });
+}
+
+/** Environment variables of a process. */
+export function variables() {
+  const value = z
+    .string({ error: 'expected text (in quotes where YAML would read a number)' })
+    .regex(/^[^\0]*$/, { error: 'expected text without NUL' });
+  return z.record(z.string().regex(/^[^=\0]+$/), value, {
+    error: ({ code }) =>
+      code === 'invalid_key' ? 'is no name for a variable' : 'expected a map of names to text',
+  });
+}
+
 export function appUrl() {
   return parsed('an http:// or https:// URL without credentials, query or fragment', text =>
     /[?#]/.test(text) ? undefined : httpUrl(text),

@@ -7,13 +7,15 @@
  * What fails before the answer has begun becomes a problem (502, 504), what fails later a cut connection;
  * either is delivered as an `error`.
  */
+import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import type { AppConfig } from '../config/config.ts';
 import { errorEnvelope, type Finish, type RunIdentity } from '../delivery/envelope.ts';
 import { isEventStream } from '../delivery/result.ts';
-import { Problem } from '../errors.ts';
+import { Problem, type ProblemCode } from '../errors.ts';
 import type { Logger } from '../log.ts';
+import type { Lease } from '../runtime/host.ts';
 import type { Body, Confidential, NewDelivery } from '../store/store.ts';
 import { createEnvelopeAnswer } from './answer-envelope.ts';
 import { createPassedAnswer } from './answer-passed.ts';
@@ -76,6 +78,13 @@ export interface ExchangeEvents {
   settled(): void;
 }
 
+/** What a lost connection looks like, which the end of the app's process may have caused. */
+const OF_A_PROCESS: ReadonlySet<ProblemCode> = new Set([
+  'app_unreachable',
+  'app_bad_answer',
+  'answer_cut_off',
+]);
+
 /** nginx's word for a caller who hung up: no status was sent. */
 const CALLER_GONE = 499;
 
@@ -86,6 +95,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #on: ExchangeEvents;
   #controller: Dispatcher.DispatchController | undefined;
   #answer: Answer | undefined;
+  #lease: Lease | undefined;
   #blocks = 0;
   #ended = false;
 
@@ -95,6 +105,21 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.caller = caller;
     this.#on = on;
     caller.onGone(() => this.#callerGone());
+  }
+
+  /** Nothing more is to happen between caller and app. */
+  get over(): boolean {
+    return this.#ended;
+  }
+
+  /** Takes the place that the app has for the call; false, and gives it back, where it comes too late. */
+  enter(lease: Lease): boolean {
+    if (this.#ended) {
+      lease.done();
+      return false;
+    }
+    this.#lease = lease;
+    return true;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -128,8 +153,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     if (this.#ended) return;
-    if (this.caller.uploadBroken) this.abandon();
-    else this.fail(problemOf(error, this.#answer !== undefined));
+    if (this.caller.uploadBroken) {
+      this.abandon();
+      return;
+    }
+    const problem = problemOf(error, this.#answer !== undefined);
+    if (problem.code === 'app_timeout') this.#lease?.timedOut();
+    const crashed = OF_A_PROCESS.has(problem.code) ? this.#lease?.crashed?.() : undefined;
+    if (crashed === undefined) this.fail(problem);
+    else void crashed.then(yes => this.fail(yes ? new Problem('app_crashed') : problem));
   }
 
   /** Holds the app back until `unblock` has been called as often. */
@@ -152,7 +184,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
    * the end.
    */
   complete(statusCode: number, finish: Finish, body: () => Body | Promise<Body>, release: () => void): void {
-    this.#ended = true;
+    this.#close();
     if (this.run.webhook === undefined) {
       this.#release(release);
       this.#end({ status: statusCode });
@@ -180,15 +212,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Something failed between app and caller. */
   fail(problem: Problem): void {
     if (this.#ended) return;
-    this.#ended = true;
+    this.#close();
     this.#controller?.abort(problem);
     this.#answer?.discard();
     const begun = this.caller.headSent;
     const statusCode = begun ? this.#answer!.statusCode : problem.status;
     if (begun) this.caller.cut();
     const end = { status: statusCode, code: problem.code };
-    // What is the caller's own fault never reached the app as a run.
-    if (this.run.webhook === undefined || problem.status < 500) {
+    if (this.run.webhook === undefined || !problem.ofApp) {
       if (!begun) this.caller.problem(problem);
       this.#end(end);
       return;
@@ -248,7 +279,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #callerGone(): void {
     if (this.#ended || this.run.webhook !== undefined) return;
-    this.#ended = true;
+    this.#close();
     this.#controller?.abort(new Error('the caller hung up'));
     this.#answer?.discard();
     this.#end({ status: CALLER_GONE });
@@ -257,7 +288,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** The caller never sent the whole request: there is no run to go on with. */
   abandon(): void {
     if (this.#ended) return;
-    this.#ended = true;
+    this.#close();
     this.#controller?.abort(new Error('the request broke off'));
     this.#answer?.discard();
     this.#end({ status: CALLER_GONE });
@@ -269,10 +300,17 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#on.settled();
   }
 
-  /** The connection is no longer this exchange's: it has become something other than a call. */
-  handOver(status: number): void {
+  /** The connection has become something other than a call; the app's place is taken until it closes. */
+  handOver(status: number, connection: Duplex): void {
     this.#ended = true;
+    connection.once('close', () => this.#lease?.done());
     this.#end({ status });
+  }
+
+  /** Nothing more is expected of the app. */
+  #close(): void {
+    this.#ended = true;
+    this.#lease?.done();
   }
 }
 

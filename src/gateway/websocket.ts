@@ -64,7 +64,7 @@ export class UpgradeExchange extends Exchange {
     }
     this.#unwatch();
     res.detachSocket(socket as Parameters<ServerResponse['detachSocket']>[0]);
-    this.handOver(status);
+    this.handOver(status, app);
     socket.write(switchingProtocols(decodeHeaders(controller.rawHeaders), this.run.runId), 'latin1');
     if (head.length > 0) app.write(head);
     join(socket, app);

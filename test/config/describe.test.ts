@@ -8,6 +8,7 @@ const ENV = {
   AFTERWORD_ENCRYPTION_KEY: Buffer.from('CANARY-encryption-key-32-bytes..').toString('base64'),
   TOKEN: 'CANARY-admin-token',
   SECRET: 'CANARY-jwt-secret-of-more-than-32-bytes',
+  PASSWORD: 'CANARY-password',
 };
 
 const YAML = `listen: :80
@@ -25,6 +26,9 @@ projects:
 apps:
   one/a: { runtime: cortex, url: http://10.0.0.5:9000/base }
   two/b: { runtime: custom, url: https://b.internal, forwardAuthorization: true }
+  two/c: { runtime: cortex, entry: fn/main.ts }
+  two/d: { runtime: cortex, entry: fn/main.py, python: .venv/bin/python, cwd: ., env: { DB: \${PASSWORD} }, start: call }
+  two/e: { runtime: custom, command: [serve, "$\${HOME}", ""], port: 9001, health: /up, replicas: 2, queue: 0 }
 webhooks:
   attemptTimeout: 1500ms
   maxBody: 5000
@@ -38,6 +42,7 @@ async: { timeout: 2h }
 function createExample(): Folder {
   const folder = createFolder(YAML);
   const { publicKey } = generateKeyPairSync('ed25519');
+  for (const file of ['fn/main.ts', 'fn/main.py']) folder.write(file, '');
   folder.write('two.pem', publicKey.export({ type: 'spki', format: 'pem' }));
   return folder;
 }
@@ -77,6 +82,40 @@ describe('the description of a configuration', () => {
       apps: {
         'one/a': { runtime: 'cortex', url: 'http://10.0.0.5:9000/base', forwardAuthorization: false },
         'two/b': { runtime: 'custom', url: 'https://b.internal/', forwardAuthorization: true },
+        'two/c': {
+          runtime: 'cortex',
+          entry: `${folder.path}/fn/main.ts`,
+          cwd: `${folder.path}/fn`,
+          replicas: 1,
+          concurrency: 8,
+          queue: 100,
+          start: 'boot',
+          forwardAuthorization: false,
+        },
+        'two/d': {
+          runtime: 'cortex',
+          entry: `${folder.path}/fn/main.py`,
+          python: '.venv/bin/python',
+          cwd: folder.path,
+          env: { DB: '[redacted]' },
+          replicas: 1,
+          concurrency: 8,
+          queue: 100,
+          start: 'call',
+          forwardAuthorization: false,
+        },
+        'two/e': {
+          runtime: 'custom',
+          command: ['serve', '${HOME}', ''],
+          port: 9001,
+          health: '/up',
+          cwd: folder.path,
+          replicas: 2,
+          concurrency: 256,
+          queue: 0,
+          start: 'boot',
+          forwardAuthorization: false,
+        },
       },
       webhooks: {
         attemptTimeout: '1s500ms',
@@ -119,7 +158,7 @@ describe('the description of a configuration', () => {
 
   it('is YAML of the same data', () => {
     const loaded = createExample().load(ENV);
-    const text = describeConfig(loaded).replace('$${', '${');
+    const text = describeConfig(loaded).replaceAll('$${', () => '${');
     expect(parse(text)).toEqual(describeConfigData(loaded));
   });
 
@@ -127,7 +166,8 @@ describe('the description of a configuration', () => {
     const loaded = createExample().load(ENV);
     const text = describeConfig(loaded)
       .replace('adminToken: "[redacted]"', 'adminToken: ${TOKEN}')
-      .replace('secret: "[redacted]"', 'secret: ${SECRET}');
+      .replace('secret: "[redacted]"', 'secret: ${SECRET}')
+      .replace('DB: "[redacted]"', 'DB: ${PASSWORD}');
     const again = createFolder(text).load(ENV);
     expect(again.config).toEqual(loaded.config);
     expect(describeConfig(again)).toBe(describeConfig(loaded));

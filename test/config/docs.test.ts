@@ -12,6 +12,12 @@ function lookUp(data: unknown, path: readonly PropertyKey[]): unknown {
   return path.reduce((value, key) => (value as Record<PropertyKey, unknown> | undefined)?.[key], data);
 }
 
+/** From a heading to the next. */
+function sectionOf(heading: string): string {
+  const start = text.indexOf(`${heading}\n`) + heading.length;
+  return text.slice(start, text.indexOf('\n#', start));
+}
+
 describe('docs/configuration.md', () => {
   it.each([...variables()])('has a row for %s', (variable, path) => {
     const row = text.split('\n').find(line => line.startsWith(`| [\`${path.join('.')}\`]`));
@@ -29,6 +35,44 @@ describe('docs/configuration.md', () => {
     expect(effective).toEqual(written);
   });
 
+  it('gives the defaults that hold for an app that runs here', () => {
+    const app = (keys: string): Record<string, unknown> => {
+      const folder = createFolder(
+        `projects: { p: { jwt: { secret: ${'x'.repeat(32)} } } }\napps: { p/a: { ${keys} } }`,
+      );
+      folder.write('fn/main.py', '');
+      return lookUp(describeConfigData(folder.load()), ['apps', 'p/a']) as Record<string, unknown>;
+    };
+    const [functions, server] = [
+      app('runtime: cortex, entry: fn/main.py'),
+      app('runtime: custom, command: [a]'),
+    ];
+    const rows = sectionOf('### Apps that run here').matchAll(/^\| `(\w+)` *\|[^|]*\| ([^|]*?) *\|/gm);
+    const written = new Map([...rows].map(([, key, value]) => [key!, value!]));
+    expect([...written.keys()].toSorted()).toEqual(Object.keys(HOSTED_APP).toSorted());
+    for (const key of ['replicas', 'queue', 'start']) {
+      expect([functions[key], server[key]].map(value => `\`${String(value)}\``)).toEqual([
+        written.get(key),
+        written.get(key),
+      ]);
+    }
+    expect(written.get('concurrency')).toBe(
+      `\`${String(functions['concurrency'])}\` with \`entry\`, \`${String(server['concurrency'])}\` with \`command\``,
+    );
+    expect(written.get('python')).toBe(`\`${String(functions['python'])}\``);
+    for (const key of ['port', 'health', 'env']) expect(server).not.toHaveProperty(key);
+  });
+
+  it('tells which variables apps get even if the configuration refers to them', () => {
+    const [, listed] = /`\$\{…\}`, also in a comment.*?secrets\. (.*?) are passed on even so/.exec(text)!;
+    const names = [...listed!.matchAll(/`(\w+)`/g)].map(([, name]) => name!);
+    const env = Object.fromEntries([...names, 'OTHER'].map(name => [name, 'x']));
+    const yaml = `# ${Object.keys(env)
+      .map(name => `\${${name}}`)
+      .join(' ')}`;
+    expect(Object.keys(createFolder(yaml).load(env).config.appEnvironment)).toEqual(names);
+  });
+
   it.each([
     ...Object.keys({ ...APP, ...HOSTED_APP, ...PROJECT }),
     ...Object.keys(JWT).map(key => `jwt.${key}`),
@@ -39,11 +83,14 @@ describe('docs/configuration.md', () => {
     yaml => {
       const folder = createFolder(yaml);
       folder.write('keys/p-team.pem', EXAMPLE_KEY);
+      for (const file of ['hello/main.ts', 'score/main.py', 'web/server.js'])
+        folder.write(`apps/${file}`, '');
       const env = {
         HOST: '127.0.0.1',
         DEMO_JWT_SECRET: 'x'.repeat(32),
         ADMIN_TOKEN: 't',
         ENCRYPTION_KEY: 'ab'.repeat(32),
+        SCORE_API_KEY: 'k',
         ...(!yaml.includes('projects:') && {
           AFTERWORD_PROJECTS: 'p-demo: { jwt: { secret: ${DEMO_JWT_SECRET} } }',
         }),

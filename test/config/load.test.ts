@@ -7,7 +7,7 @@ import { createFolder } from './folder.ts';
 const SECRET = 'x'.repeat(32);
 
 describe('the file', () => {
-  it('of the contract loads, with apps reached by url', () => {
+  it('of the contract loads', () => {
     const folder = createFolder(`listen: 127.0.0.1:8080            # calls
 admin: 127.0.0.1:8081             # management API
 adminToken: \${AFTERWORD_ADMIN_TOKEN}   # needed unless admin is loopback
@@ -22,8 +22,11 @@ projects:
     requireSecret: false
     maxPending: 100000
 apps:
-  p-demo/tts:   { runtime: cortex, url: http://10.0.0.5:9000 }
+  p-demo/hello: { runtime: cortex, entry: ./apps/hello/main.ts, replicas: 1, concurrency: 8 }
+  p-demo/score: { runtime: cortex, entry: ./apps/score/main.py }
+  p-demo/tts:   { runtime: cortex, url: http://10.0.0.5:9000 }        # functions served elsewhere
   p-demo/chat:  { runtime: custom, url: http://127.0.0.1:9000 }
+  p-demo/web:   { runtime: custom, command: [python3, server.py], port: 9001, health: /health }
 webhooks:
   attemptTimeout: 15s
   maxBody: 16MiB
@@ -35,6 +38,7 @@ webhooks:
 appTimeout: 15m
 async: { timeout: 15m, maxStarts: 2, maxRequest: 16MiB, retention: 1d }
 `);
+    for (const file of ['apps/hello/main.ts', 'apps/score/main.py']) folder.write(file, '');
     const { config } = folder.load({
       AFTERWORD_ADMIN_TOKEN: 'token',
       AFTERWORD_ENCRYPTION_KEY: 'ab'.repeat(32),
@@ -42,7 +46,7 @@ async: { timeout: 15m, maxStarts: 2, maxRequest: 16MiB, retention: 1d }
     });
     const { webhooks, appTimeout } = createFolder().load().config;
     expect(config).toMatchObject({ adminToken: 'token', webhooks, appTimeout });
-    expect([...config.apps.get('p-demo')!.keys()]).toEqual(['tts', 'chat']);
+    expect([...config.apps.get('p-demo')!.keys()]).toEqual(['hello', 'score', 'tts', 'chat', 'web']);
   });
 
   it('is the one named, before AFTERWORD_CONFIG, before ./afterword.yaml', () => {
@@ -236,7 +240,8 @@ webhooks: { maxBody: 1MiB, concurrency: 5 }
     });
     expect([...config.projects.keys()]).toEqual(['q']);
     expect(config.projects.get('q')?.jwt).toEqual({ secret: SECRET });
-    expect(config.apps.get('q')?.get('a')?.url.href).toBe('http://127.0.0.1:1/');
+    const place = config.apps.get('q')?.get('a')?.place;
+    expect(place).toEqual({ kind: 'url', url: new URL('http://127.0.0.1:1/') });
   });
 
   it('is taken literally otherwise', () => {
@@ -344,7 +349,7 @@ webhooks:
   allow_targets: []
 `);
     const found = folder.mistakes({ AFTERWORD_APP_TIMEOUT: 'soon', AFTERWORD_WEBHOOK_RETENTION: '1d' });
-    expect(found.map(line => line.split(/: (?=is|the|expected|only|hosting|there)/)[0])).toEqual([
+    expect(found.map(line => line.split(/: (?=is|the|expected|only|there)/)[0])).toEqual([
       'afterword.yaml:1: adminToken',
       'afterword.yaml:2: encryptionKey',
       'afterword.yaml:3: listne',
@@ -407,6 +412,10 @@ webhooks:
     'projects: { p: { jwt: { secret: a }, maxPending: CANARY, requireSecret: CANARY } }',
     'webhooks: { allowTargets: ["CANARY!"], maxBody: CANARY }',
     'apps: { p/a: { runtime: CANARY, url: "http://u:CANARY@h" } }',
+    'apps: { p/a: { runtime: cortex, entry: CANARY.ts, cwd: CANARY, python: [CANARY], replicas: CANARY } }',
+    'apps: { p/a: { runtime: cortex, entry: CANARY.rb } }',
+    'apps: { p/a: { runtime: custom, command: CANARY, env: { A: [CANARY] }, port: CANARY } }',
+    'apps: { p/a: { runtime: custom, command: [a], env: CANARY, health: CANARY, start: CANARY } }',
   ])('never show a value: %s', yaml => {
     const direct = createFolder(yaml).mistakes();
     expect(direct.length).toBeGreaterThan(0);

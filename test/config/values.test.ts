@@ -27,6 +27,7 @@ describe('defaults', () => {
           retention: 2_592_000_000,
         },
         appTimeout: 900_000,
+        appEnvironment: {},
       },
       warnings: [],
       keyFiles: new Map(),

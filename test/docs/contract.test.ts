@@ -22,6 +22,12 @@ it('lists every problem with its status, and no other', () => {
   expect(told).toEqual(real);
 });
 
+it('tells which problems are delivered, and no others', () => {
+  const [told = ''] = /^\*\*Which of them are delivered\.\*\*.*?: (.*?)\./m.exec(text)?.slice(1) ?? [];
+  const real = Object.entries(PROBLEMS).filter(([, kind]) => 'ofApp' in kind);
+  expect(namesIn(told)).toEqual(real.map(([code]) => code));
+});
+
 it('lists every error of an attempt, and no other', () => {
   const told = tableOf(sectionOf(text, 'Outcomes, retries and states'), 'code').map(([code]) => code);
   expect(told).toEqual(ATTEMPT_ERRORS.map(code => `\`${code}\``));
@@ -160,9 +166,14 @@ describe('examples', () => {
     expect(settled(JSON.parse(body.toString()))).toBe(settled(examples.get('problem')!));
   });
 
+  it('failure', async () => {
+    const { body } = await call('gone/', inbox.url);
+    expect(settled(JSON.parse(body.toString()))).toBe(settled(examples.get('failure')!));
+  });
+
   it('every example is one of those above, and every field is in one', () => {
     expect([...examples.keys()].sort()).toEqual(
-      ['bytes', 'empty', 'encoded', 'error', 'json', 'omitted', 'problem', 'text'].sort(),
+      ['bytes', 'empty', 'encoded', 'error', 'failure', 'json', 'omitted', 'problem', 'text'].sort(),
     );
     const shown = new Set([...examples.values()].flatMap(example => Object.keys(example)));
     expect([...fields].filter(field => !shown.has(field))).toEqual([]);

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ROOT, readDocument } from './markdown.ts';
 
-const documents = globSync(['*.md', 'docs/*.md'], { cwd: ROOT }).sort();
+const documents = globSync(['*.md', 'docs/*.md', 'examples/*.md', 'examples/*/*.md'], { cwd: ROOT }).sort();
 
 function withoutCode(text: string): string {
   return text.replaceAll(/^```.*?^```$/gms, '');

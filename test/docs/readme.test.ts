@@ -2,7 +2,7 @@
  * Keeps README.md true: its commands exist, its configuration loads, and its quick start is what
  * `afterword dev` prints and does.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -12,9 +12,11 @@ import { createFolder } from '../config/folder.ts';
 import { startService } from '../support/service.ts';
 import { codeBlocksOf, namesIn, readDocument, sectionOf, tableOf } from './markdown.ts';
 import { outcomeRows } from './outcomes.ts';
+import { settled } from './settled.ts';
 
 const text = readDocument('README.md');
 const quickStart = codeBlocksOf(sectionOf(text, 'Quick start')).map(({ text: code }) => code);
+const ownFunctions = codeBlocksOf(sectionOf(text, 'Your own functions'));
 const manifest = JSON.parse(readDocument('package.json')) as {
   version: string;
   scripts: Record<string, string>;
@@ -53,17 +55,20 @@ function sectionAfter(help: string, title: string): string {
 it.each(codeBlocksOf(text).filter(({ language }) => language === 'yaml'))(
   'the configuration loads: $text',
   ({ text: yaml }) => {
-    const { warnings, config } = createFolder(yaml).load({ SHOP_JWT_SECRET: 'x'.repeat(44) });
+    const folder = createFolder(yaml);
+    folder.write('greeter/main.py', '');
+    folder.write('web/server.js', '');
+    const { warnings, config } = folder.load({ SHOP_JWT_SECRET: 'x'.repeat(44) });
     expect(warnings).toEqual([]);
-    expect(config.apps.get('shop')?.get('model')?.runtime).toBe('custom');
+    expect([...config.apps.get('shop')!.keys()]).toEqual(['model', 'greeter', 'web']);
   },
 );
 
 it('the snippet for receivers is one that docs/receivers.md tests', () => {
   const tested = codeBlocksOf(readDocument('docs/receivers.md')).map(({ text: code }) => code);
-  const shown = codeBlocksOf(text).filter(({ language }) => language === 'ts');
+  const shown = codeBlocksOf(sectionOf(text, 'In the receiver')).map(({ text: code }) => code);
   expect(shown).toHaveLength(1);
-  expect(tested).toContain(shown[0]!.text);
+  expect(tested).toContain(shown[0]);
 });
 
 it('the metrics that the documents name exist', async () => {
@@ -87,17 +92,21 @@ it('the outcomes are those that the code decides', () => {
   }
 });
 
-/** What differs from run to run. */
-function settled(printed: string): string {
-  return printed
-    .replaceAll(/127\.0\.0\.1(:|%3A)\d+/g, '127.0.0.1$1PORT')
-    .replaceAll(/Bearer [\w.…-]+/g, 'Bearer TOKEN')
-    .replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'RUN')
-    .replaceAll(/(?:\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d\.\d{3}/g, 'TIME')
-    .replaceAll(/("run_time_ms": ?)[\d.]+/g, '$1MS')
-    .replaceAll(/\d+ bytes/g, 'N bytes')
-    .trim();
+/** The call that `afterword dev` tells to paste, made as curl would; `parameters` in place of its own. */
+async function paste(printed: string, parameters?: string): Promise<string> {
+  const [, url] = /^curl '(.+)'/m.exec(printed)!;
+  const [, own] = /-d '(.+)'/.exec(printed)!;
+  const headers = [...printed.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, name, value]) => [name!, value!]);
+  const answer = await fetch(url!, {
+    method: 'POST',
+    headers: Object.fromEntries(headers) as Record<string, string>,
+    body: parameters ?? own!,
+  });
+  return answer.text();
 }
+
+const WELCOME = /Afterword is running\.[^]*?-d '.*'\n/;
+const DELIVERY = /^\d\d:\d\d:\d\d\..*\n(?: {4}.*\n)+/m;
 
 it('the quick start is what `afterword dev` prints and does', async () => {
   const [install, welcome, answer, delivery, test] = quickStart;
@@ -110,19 +119,29 @@ it('the quick start is what `afterword dev` prints and does', async () => {
   const dev = start(['dev', '--port', '0', '--data', data], {
     env: { AFTERWORD_LOG_LEVEL: 'silent' },
   });
-  const [printed] = await dev.stdout.match(/Afterword is running\.[^]*?-d '.*'\n/);
+  const [printed] = await dev.stdout.match(WELCOME);
   expect(settled(printed)).toBe(settled(welcome!));
+  expect(settled(await paste(printed))).toBe(settled(answer!));
+  const [received] = await dev.stdout.match(DELIVERY);
+  expect(settled(received)).toBe(settled(delivery!));
+  dev.stop();
+  expect(await dev.exit).toBe(0);
+});
 
-  const [, url] = /^curl '(.+)'/m.exec(printed)!;
-  const [, body] = /-d '(.+)'/.exec(printed)!;
-  const headers = [...printed.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, name, value]) => [name!, value!]);
-  const called = await fetch(url!, {
-    method: 'POST',
-    headers: Object.fromEntries(headers) as Record<string, string>,
-    body: body!,
-  });
-  expect(settled(await called.text())).toBe(settled(answer!));
-  const [received] = await dev.stdout.match(/^\d\d:\d\d:\d\d\..*\n(?: {4}.*\n)+/m);
+it.each(['main.py', 'main.ts'])('your own functions, in a %s', async file => {
+  const shown = ownFunctions.find(({ label }) => label === `file=${file}`)!;
+  const [command, answer, delivery] = ownFunctions.slice(2).map(({ text: code }) => code);
+  const home = mkdtempSync(join(tmpdir(), 'readme-'));
+  onTestFinished(() => rmSync(home, { recursive: true }));
+  const cwd = join(home, 'greeter');
+  mkdirSync(cwd);
+  writeFileSync(join(cwd, file), shown.text);
+
+  const env = { PATH: process.env['PATH'], HOME: home, AFTERWORD_LOG_LEVEL: 'silent' };
+  const dev = start([...command!.trim().split(' ').slice(1), '--port', '0'], { cwd, env });
+  const [printed] = await dev.stdout.match(WELCOME);
+  expect(settled(await paste(printed, '{"name":"Ada"}'))).toBe(settled(answer!));
+  const [received] = await dev.stdout.match(DELIVERY);
   expect(settled(received)).toBe(settled(delivery!));
   dev.stop();
   expect(await dev.exit).toBe(0);

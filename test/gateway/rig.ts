@@ -9,7 +9,8 @@ import { systemClock } from '../../src/clock.ts';
 import type { AppConfig, ProjectConfig, Runtime } from '../../src/config/config.ts';
 import { createTargetPolicy } from '../../src/delivery/target.ts';
 import { createAuthenticator } from '../../src/gateway/auth.ts';
-import { type CallEvent, createGateway } from '../../src/gateway/server.ts';
+import type { CallEvent } from '../../src/gateway/call-report.ts';
+import { createGateway } from '../../src/gateway/server.ts';
 import { createSpool, type Spool } from '../../src/gateway/spool.ts';
 import { createLogger } from '../../src/log.ts';
 import type { NewDelivery } from '../../src/store/store.ts';
@@ -143,6 +144,11 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
         await deliveries.accept();
       },
     },
+    host: {
+      lease() {
+        throw new Error('no app runs here');
+      },
+    },
     spool,
     clock: systemClock,
     log,
@@ -207,7 +213,8 @@ function appsOn(urls: Record<'app' | 'raw' | 'none', string>): Map<string, AppCo
   const entries = Object.entries(APPS).map(([name, app]): [string, AppConfig] => {
     const url = new URL('base' in app ? app.base : '/', urls[app.stage]);
     const forwardAuthorization = 'forwardAuthorization' in app;
-    return [name, { projectId: PROJECT, name, runtime: app.runtime, url, forwardAuthorization }];
+    const place = { kind: 'url', url } as const;
+    return [name, { projectId: PROJECT, name, runtime: app.runtime, place, forwardAuthorization }];
   });
   return new Map(entries);
 }

@@ -1,7 +1,7 @@
 /**
  * A clock that stands still until a test moves it.
  */
-import type { Clock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/clock.ts';
 
 interface Alarm {
   readonly at: number;
@@ -57,5 +57,39 @@ export class ManualClock implements Clock {
     let first: Alarm | undefined;
     for (const alarm of this.#alarms) if (first === undefined || alarm.at < first.at) first = alarm;
     return first;
+  }
+}
+
+/**
+ * Real time for short waits. A long one is over at once, as if its time had passed, and is noted; one of a
+ * minute or more is a limit that no test waits for, and stays what it is.
+ */
+export class HurriedClock implements Clock {
+  static readonly #LONG_MS = 50;
+  static readonly #LIMIT_MS = 60_000;
+  readonly waits: number[] = [];
+  #skipped = 0;
+
+  now(): number {
+    return systemClock.now() + this.#skipped;
+  }
+
+  elapsed(): number {
+    return systemClock.elapsed() + this.#skipped;
+  }
+
+  after(ms: number, task: () => void): () => void {
+    if (ms < HurriedClock.#LONG_MS || ms >= HurriedClock.#LIMIT_MS) return systemClock.after(ms, task);
+    this.waits.push(ms);
+    const turn = setImmediate(() => {
+      this.skip(ms);
+      task();
+    });
+    return () => clearImmediate(turn);
+  }
+
+  /** As if this much time had passed. */
+  skip(ms: number): void {
+    this.#skipped += ms;
   }
 }

@@ -17,8 +17,10 @@ import { JWT_SECRET, PROJECT } from './service.ts';
 const LAUNCHER = fileURLToPath(new URL('../../bin/afterword', import.meta.url));
 
 export interface Settings {
-  /** Apps of PROJECT by name. */
-  readonly apps?: Readonly<Record<string, { readonly runtime: 'cortex' | 'custom'; readonly url: string }>>;
+  /** Apps of PROJECT by name, with the keys of the configuration. */
+  readonly apps?: Readonly<
+    Record<string, { readonly runtime: 'cortex' | 'custom' } & Readonly<Record<string, unknown>>>
+  >;
   readonly webhooks?: Readonly<Record<string, unknown>>;
   /** Keys of the configuration beside or in place of the usual ones. */
   readonly more?: Readonly<Record<string, unknown>>;

@@ -3,9 +3,16 @@
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { systemClock } from '../../src/clock.ts';
-import type { AppConfig, Config, ProjectConfig, WebhooksConfig } from '../../src/config/config.ts';
+import type {
+  AppConfig,
+  AppPlace,
+  Config,
+  ProcessConfig,
+  ProjectConfig,
+  WebhooksConfig,
+} from '../../src/config/config.ts';
 import { type Logger, silentLogger } from '../../src/log.ts';
 import { createService } from '../../src/service.ts';
 import { issueToken } from '../../src/token.ts';
@@ -13,11 +20,17 @@ import { issueToken } from '../../src/token.ts';
 export const PROJECT = 'p-test';
 export const JWT_SECRET = 'not-a-secret-but-long-enough-for-hs256';
 
+/** An app's process, with a default for everything but its program. */
+export type TestProcess = Pick<ProcessConfig, 'program'> & Partial<ProcessConfig>;
+
+export type TestAppConfig = {
+  readonly runtime: 'cortex' | 'custom';
+  readonly forwardAuthorization?: boolean;
+} & ({ readonly url: string } | { readonly process: TestProcess });
+
 export interface TestServiceOptions {
   /** Apps of PROJECT by name. */
-  readonly apps: Readonly<
-    Record<string, { runtime: 'cortex' | 'custom'; url: string; forwardAuthorization?: boolean }>
-  >;
+  readonly apps: Readonly<Record<string, TestAppConfig>>;
   readonly project?: Partial<ProjectConfig>;
   readonly webhooks?: Partial<WebhooksConfig>;
   readonly appTimeout?: number;
@@ -36,13 +49,16 @@ export interface TestService {
   readonly data: string;
   /** `/v4/p-test/<path>`, with `webhookEndpoint` added where a target is given. */
   path(path: string, target?: string): string;
+  /** New processes for a hosted app. */
+  reload(app: string): void;
   stop(): Promise<void>;
 }
 
 export async function startService(options: TestServiceOptions): Promise<TestService> {
   const data = options.data ?? (await mkdtemp(join(tmpdir(), 'afterword-')));
+  const config = testConfig(options, data);
   const service = createService({
-    config: testConfig(options, data),
+    config,
     version: '0.0.0-test',
     log: options.log ?? silentLogger,
   });
@@ -58,6 +74,7 @@ export async function startService(options: TestServiceOptions): Promise<TestSer
       if (target === undefined) return plain;
       return `${plain}${plain.includes('?') ? '&' : '?'}webhookEndpoint=${encodeURIComponent(target)}`;
     },
+    reload: app => service.reload(config.apps.get(PROJECT)!.get(app)!),
     async stop() {
       await service.stop();
       if (options.data === undefined) await rm(data, { recursive: true, force: true });
@@ -71,8 +88,9 @@ export function testToken(projectId = PROJECT): Promise<string> {
 
 function testConfig(options: TestServiceOptions, data: string): Config {
   const apps = new Map<string, AppConfig>();
-  for (const [name, { runtime, url, forwardAuthorization = false }] of Object.entries(options.apps)) {
-    apps.set(name, { projectId: PROJECT, name, runtime, url: new URL(url), forwardAuthorization });
+  for (const [name, app] of Object.entries(options.apps)) {
+    const { runtime, forwardAuthorization = false } = app;
+    apps.set(name, { projectId: PROJECT, name, runtime, place: placeOf(app), forwardAuthorization });
   }
   const project: ProjectConfig = {
     id: PROJECT,
@@ -101,5 +119,21 @@ function testConfig(options: TestServiceOptions, data: string): Config {
       ...options.webhooks,
     },
     appTimeout: options.appTimeout ?? 15 * 60_000,
+    appEnvironment: APP_ENVIRONMENT,
   };
+}
+
+/** What every hosted app of a test gets. Python writes nothing beside the functions of a suite. */
+export const APP_ENVIRONMENT = { PATH: process.env['PATH'] ?? '', PYTHONDONTWRITEBYTECODE: '1' };
+
+function placeOf(app: TestAppConfig): AppPlace {
+  return 'url' in app
+    ? { kind: 'url', url: new URL(app.url) }
+    : { kind: 'process', process: processOf(app.process) };
+}
+
+export function processOf(given: TestProcess): ProcessConfig {
+  const { program } = given;
+  const cwd = program.kind === 'command' ? tmpdir() : dirname(program.entry);
+  return { cwd, env: {}, replicas: 1, concurrency: 8, queue: 100, start: 'boot', ...given };
 }

@@ -1,0 +1,48 @@
+/**
+ * What an app prints, line by line, in the service's log under the app's name, and with the run's id where
+ * the runner says which call printed it (`@<run id>\t` before the line).
+ */
+import type { Readable } from 'node:stream';
+import type { Logger } from '../log.ts';
+
+/** A longer line is broken into several. */
+const LONGEST_LINE = 16 * 1024;
+const RUN = /^@([0-9a-f-]{36})\t/;
+
+export function logOutput(stream: Readable, name: 'stdout' | 'stderr', log: Logger): void {
+  const decoder = new TextDecoder();
+  let rest = '';
+  /** What is known of the line that `rest` goes on with, where its beginning has been printed already. */
+  let begun: object | undefined;
+
+  const print = (line: string): void => {
+    const run = begun === undefined ? RUN.exec(line) : null;
+    const fields = begun ?? { stream: name, ...(run !== null && { run_id: run[1] }) };
+    const text = line.slice(run?.[0].length ?? 0);
+    if (text === '' && begun === undefined) log.info(fields, text);
+    for (let at = 0; at < text.length; at += LONGEST_LINE) {
+      log.info(fields, text.slice(at, at + LONGEST_LINE));
+    }
+    begun = fields;
+  };
+  const printWhole = (line: string): void => {
+    print(line.endsWith('\r') ? line.slice(0, -1) : line);
+    begun = undefined;
+  };
+  const take = (text: string): void => {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop()!;
+    for (const line of lines) printWhole(line);
+    // A program that never ends its line does not fill the memory with it.
+    if (rest.length > LONGEST_LINE) {
+      print(rest);
+      rest = '';
+    }
+  };
+  stream.on('data', (chunk: Buffer) => take(decoder.decode(chunk, { stream: true })));
+  stream.on('end', () => {
+    take(decoder.decode());
+    if (rest !== '') printWhole(rest);
+  });
+  stream.on('error', () => {}); // the process has ended, and its exit says how
+}

@@ -1,0 +1,1 @@
+"""Serves the functions of a Python file over HTTP on a Unix socket."""
