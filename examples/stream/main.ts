@@ -8,7 +8,7 @@ interface Context {
   readonly signal: AbortSignal;
 }
 
-/** Speaks word by word, as a language model does. */
+/** Speaks word by word, as a chat does. */
 export async function* run(
   { text, delay = 200 }: { text: string; delay?: number },
   { signal }: Context,

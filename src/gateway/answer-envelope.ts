@@ -28,7 +28,8 @@ import {
 } from '../delivery/result.ts';
 import { Problem } from '../errors.ts';
 import { codingsOf, decodeStream } from './decode.ts';
-import type { Answer, AppHead, Exchange } from './exchange.ts';
+import type { Answer, AppHead } from './answer.ts';
+import type { Exchange } from './exchange.ts';
 import { envelopeHeaders, headerList, headerValue } from './headers.ts';
 import type { SpoolFile } from './spool.ts';
 

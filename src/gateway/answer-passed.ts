@@ -3,7 +3,8 @@
  * function. With a webhook it is captured on the way, and its last bytes wait for the delivery.
  */
 import { Capture } from './capture.ts';
-import type { Answer, AppHead, Exchange } from './exchange.ts';
+import type { Answer, AppHead } from './answer.ts';
+import type { Exchange } from './exchange.ts';
 import { answerHeaders, hasNoBody, headerList, headerValue, type RawHeaders } from './headers.ts';
 
 export function createPassedAnswer(exchange: Exchange, head: AppHead): Answer {

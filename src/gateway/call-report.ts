@@ -5,7 +5,8 @@
 import type { Clock } from '../clock.ts';
 import type { Problem } from '../errors.ts';
 import type { Logger } from '../log.ts';
-import type { CallEnd, Run } from './exchange.ts';
+import type { CallEnd } from './exchange.ts';
+import type { Run } from './run.ts';
 import type { CallTarget } from './route.ts';
 
 /** What a call looked like, for metrics. */

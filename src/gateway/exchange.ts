@@ -10,27 +10,25 @@
 import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
-import type { AppConfig } from '../config/config.ts';
-import { errorEnvelope, type Finish, type RunIdentity } from '../delivery/envelope.ts';
+import type { Accepted } from '../delivery/dispatcher.ts';
+import { errorEnvelope, type Finish } from '../delivery/envelope.ts';
 import { isEventStream } from '../delivery/result.ts';
-import { Problem, type ProblemCode } from '../errors.ts';
+import { Problem } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import type { Lease } from '../runtime/host.ts';
-import type { Body, Confidential, NewDelivery } from '../store/store.ts';
+import type { Body } from '../store/store.ts';
+import type { Answer, AppHead } from './answer.ts';
 import { createEnvelopeAnswer } from './answer-envelope.ts';
 import { createPassedAnswer } from './answer-passed.ts';
+import { appFailure, mayBeCrash } from './app-failure.ts';
 import type { Caller } from './caller.ts';
-import { decodeHeaders, decodeReason, headerValue, interimHeaders, type RawHeaders } from './headers.ts';
+import { decodeHeaders, decodeReason, headerValue, interimHeaders } from './headers.ts';
+import type { Run } from './run.ts';
 import type { Spool } from './spool.ts';
-
-export interface Webhook {
-  readonly target: string;
-  readonly confidential: Confidential;
-}
 
 export interface ExchangeDeps {
   /** Resolves once the delivery is durable. */
-  readonly accept: (delivery: Omit<NewDelivery, 'owned'>) => Promise<void>;
+  readonly accept: (delivery: Accepted) => Promise<void>;
   readonly spool: Spool;
   readonly clock: Clock;
   readonly log: Logger;
@@ -38,31 +36,6 @@ export interface ExchangeDeps {
   readonly commitWait: number;
   /** The store took longer than `commitWait`. */
   readonly onLateCommit: () => void;
-}
-
-export interface Run extends RunIdentity {
-  readonly method: string;
-  readonly config: AppConfig;
-  readonly webhook: Webhook | undefined;
-  /** By the clock's `elapsed`. */
-  readonly startedAt: number;
-}
-
-/** The head of an app's answer. */
-export interface AppHead {
-  readonly status: number;
-  readonly message: string | undefined;
-  readonly headers: RawHeaders;
-}
-
-/** How an answer reaches the caller and the delivery. */
-export interface Answer {
-  data(chunk: Uint8Array): void;
-  end(trailers: RawHeaders): void;
-  /** The answer breaks off: what was gathered of it is of no use. */
-  discard(): void;
-  /** What the caller got, or was to get. */
-  readonly statusCode: number;
 }
 
 /** How a call ended, for its log line and metrics. */
@@ -77,13 +50,6 @@ export interface ExchangeEvents {
   /** Nothing is left to do: the delivery, where there is one, is stored. */
   settled(): void;
 }
-
-/** What a lost connection looks like, which the end of the app's process may have caused. */
-const OF_A_PROCESS: ReadonlySet<ProblemCode> = new Set([
-  'app_unreachable',
-  'app_bad_answer',
-  'answer_cut_off',
-]);
 
 /** nginx's word for a caller who hung up: no status was sent. */
 const CALLER_GONE = 499;
@@ -157,9 +123,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.abandon();
       return;
     }
-    const problem = problemOf(error, this.#answer !== undefined);
+    const problem = appFailure(error, this.#answer !== undefined);
     if (problem.code === 'app_timeout') this.#lease?.timedOut();
-    const crashed = OF_A_PROCESS.has(problem.code) ? this.#lease?.crashed?.() : undefined;
+    const crashed = mayBeCrash(problem) ? this.#lease?.crashed?.() : undefined;
     if (crashed === undefined) this.fail(problem);
     else void crashed.then(yes => this.fail(yes ? new Problem('app_crashed') : problem));
   }
@@ -311,28 +277,5 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #close(): void {
     this.#ended = true;
     this.#lease?.done();
-  }
-}
-
-/** What a failed exchange with the app means to the caller. */
-function problemOf(error: Error & { code?: string }, begun: boolean): Problem {
-  if (error instanceof Problem) return error;
-  switch (error.code) {
-    case 'UND_ERR_HEADERS_TIMEOUT':
-    case 'UND_ERR_BODY_TIMEOUT':
-      return new Problem('app_timeout');
-    case 'UND_ERR_INVALID_ARG':
-    case 'UND_ERR_NOT_SUPPORTED':
-      return new Problem('bad_request', 'The request has a header that cannot be passed on');
-    case 'UND_ERR_DESTROYED':
-    case 'UND_ERR_CLOSED':
-      return new Problem('shutting_down', 'The service stopped before the app had answered');
-    case 'UND_ERR_HEADERS_OVERFLOW':
-      return new Problem('app_bad_answer', 'The header section of the answer is too large');
-    default:
-      if (begun) return new Problem('answer_cut_off');
-      return error.name === 'HTTPParserError'
-        ? new Problem('app_bad_answer', 'The app did not answer in valid HTTP')
-        : new Problem('app_unreachable');
   }
 }

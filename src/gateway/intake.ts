@@ -7,17 +7,18 @@ import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import type { AppConfig, Config } from '../config/config.ts';
+import type { Accepted } from '../delivery/dispatcher.ts';
 import type { TargetPolicy } from '../delivery/target.ts';
 import { Problem } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import type { Host, Lease } from '../runtime/host.ts';
-import type { NewDelivery } from '../store/store.ts';
 import { createWays, type Way, type Ways } from './apps.ts';
 import type { Authenticator } from './auth.ts';
 import { type CallEvents, type CallReport, createCallReport } from './call-report.ts';
 import { Caller } from './caller.ts';
 import { readWebhook } from './endpoint.ts';
-import { Exchange, type ExchangeDeps, type ExchangeEvents, type Run } from './exchange.ts';
+import { Exchange, type ExchangeDeps, type ExchangeEvents } from './exchange.ts';
+import type { Run } from './run.ts';
 import { requestHeaders } from './headers.ts';
 import { type MessageHead, readMessage } from './message.ts';
 import { bodyAsIs, parametersOf, type RequestBody, takeBody } from './request-body.ts';
@@ -30,7 +31,7 @@ import { responseOn, type Upgrade, UpgradeExchange } from './websocket.ts';
 export interface Deliveries {
   /** False while deliveries cannot be stored. */
   readonly available: boolean;
-  accept(delivery: Omit<NewDelivery, 'owned'>): Promise<void>;
+  accept(delivery: Accepted): Promise<void>;
   pending(projectId: string): number;
 }
 

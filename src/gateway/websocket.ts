@@ -8,7 +8,8 @@ import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { Problem } from '../errors.ts';
 import { type Caller } from './caller.ts';
-import { Exchange, type ExchangeDeps, type ExchangeEvents, type Run } from './exchange.ts';
+import { Exchange, type ExchangeDeps, type ExchangeEvents } from './exchange.ts';
+import type { Run } from './run.ts';
 import { answerHeaders, decodeHeaders } from './headers.ts';
 
 /** Asked of every request with `Upgrade`; what is not a WebSocket is served as if it had not asked. */

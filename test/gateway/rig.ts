@@ -13,7 +13,7 @@ import type { CallEvent } from '../../src/gateway/call-report.ts';
 import { createGateway } from '../../src/gateway/server.ts';
 import { createSpool, type Spool } from '../../src/gateway/spool.ts';
 import { createLogger } from '../../src/log.ts';
-import type { NewDelivery } from '../../src/store/store.ts';
+import type { Accepted } from '../../src/delivery/dispatcher.ts';
 import { callRaw, type RawAnswer } from '../support/caller.ts';
 import { type Conversation, converse } from '../support/conversation.ts';
 import { JWT_SECRET, PROJECT, testToken } from '../support/service.ts';
@@ -44,7 +44,7 @@ export interface Call {
 
 /** A delivery as the gateway handed it over, with its body read. */
 export interface Delivered {
-  readonly delivery: Omit<NewDelivery, 'owned'>;
+  readonly delivery: Accepted;
   readonly body: Buffer;
   readonly json: Record<string, unknown>;
 }
@@ -100,7 +100,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   const log = createLogger({ level: 'debug', destination: { write: line => (logs += line) } });
   const spool = createSpool({ dir, log });
   await spool.start();
-  const accepted = new Map<string, Omit<NewDelivery, 'owned'>>();
+  const accepted = new Map<string, Accepted>();
   const deliveries = {
     available: true,
     pending: 0,

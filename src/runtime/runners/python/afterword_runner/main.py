@@ -25,12 +25,29 @@ def main(socket_path: str, entry: str) -> None:
 
 def serve(server: CallServer) -> None:
     """Takes connections until SIGTERM, then waits for the calls that run."""
-    told, tell = os.pipe()
-    signal.signal(signal.SIGTERM, lambda *_: os.write(tell, b"!"))
+    told = signals()
     server.listen()
     with selectors.DefaultSelector() as selector:
         selector.register(server, selectors.EVENT_READ)
         selector.register(told, selectors.EVENT_READ)
-        while not any(key.fileobj == told for key, _ in selector.select()):
-            server.handle_request()
+        stopping = False
+        while not stopping:
+            for key, _ in selector.select():
+                if key.fileobj is server:
+                    server.handle_request()
+                else:
+                    stopping = signal.SIGTERM in os.read(told, 64)
     server.stop()
+
+
+def signals() -> int:
+    """Where the number of each signal can be read.
+
+    It is written by the interpreter's own handler: one in Python runs only between two steps, and a signal
+    just before the wait would be noticed at its end.
+    """
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    return told
