@@ -4,6 +4,7 @@ const shared = { environment: 'node', pool: 'forks', testTimeout: 20_000, hookTi
 
 export default defineConfig({
   test: {
+    maxWorkers: '100%', // much of the time is spent waiting
     projects: [
       { test: { ...shared, name: 'quick', include: ['test/**/*.test.ts'], exclude: ['test/faults/**'] } },
       {
