@@ -4,13 +4,13 @@
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import type { Verdict } from '../../src/delivery/outcome.ts';
 import { run, start } from '../commands/run.ts';
 import { createFolder } from '../config/folder.ts';
 import { startService } from '../support/service.ts';
-import { codeBlocksOf, namesIn, readDocument, sectionOf, tableOf } from './markdown.ts';
+import { codeBlocksOf, namesIn, readDocument, sectionOf, tableOf, ROOT } from './markdown.ts';
 import { outcomeRows } from './outcomes.ts';
 import { settled } from './settled.ts';
 
@@ -109,7 +109,7 @@ const WELCOME = /Afterword is running\.[^]*?-d '.*'\n/;
 const DELIVERY = /^\d\d:\d\d:\d\d\..*\n(?: {4}.*\n)+/m;
 
 it('the quick start is what `afterword dev` prints and does', async () => {
-  const [install, welcome, answer, delivery, test] = quickStart;
+  const [install, welcome, answer, delivery, , test] = quickStart;
   expect(install).toBe('npm ci && npm start\n');
   expect(test).toBe('npm ci && npm test\n');
   expect(manifest.scripts['start']).toBe('node bin/afterword dev');
@@ -124,6 +124,21 @@ it('the quick start is what `afterword dev` prints and does', async () => {
   expect(settled(await paste(printed))).toBe(settled(answer!));
   const [received] = await dev.stdout.match(DELIVERY);
   expect(settled(received)).toBe(settled(delivery!));
+  dev.stop();
+  expect(await dev.exit).toBe(0);
+});
+
+it.each(quickStart[4]!.trim().split('\n'))('the quick start serves an example by `%s`', async command => {
+  const folder = join(ROOT, command.replace('npm start -- ', ''));
+  const home = mkdtempSync(join(tmpdir(), 'readme-'));
+  onTestFinished(() => rmSync(home, { recursive: true }));
+  const env = { PATH: process.env['PATH'], HOME: home, AFTERWORD_LOG_LEVEL: 'silent' };
+  const dev = start(['dev', folder, '--port', '0', '--data', home], { cwd: ROOT, env });
+  const [printed] = await dev.stdout.match(WELCOME);
+  expect(JSON.parse(await paste(printed, '{"name":"Ada","text":"a great day"}'))).toMatchObject({
+    app: basename(folder),
+  });
+  expect((await dev.stdout.match(DELIVERY))[0]).toContain('signature ok');
   dev.stop();
   expect(await dev.exit).toBe(0);
 });
