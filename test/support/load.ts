@@ -39,13 +39,22 @@ export function startLoad({ token, target }: Omit<Orders, 'port'>): Load {
   const child = fork(SCRIPT, { execPath: process.execPath, execArgv: [] });
   child.on('message', answer => answers.push(answer as WholeAnswer));
   const ended = once(child, 'exit');
+  // One that has ended by itself calls nobody: what follows from that would be blamed on the service.
+  const mustLive = (): void => {
+    if (child.exitCode !== null || child.signalCode !== null) {
+      throw new Error(`the load ended early, with ${child.exitCode ?? child.signalCode}`);
+    }
+  };
   onTestFinished(async () => {
     child.kill('SIGKILL');
     await ended;
   });
   return {
     answers,
-    aim: port => void child.send({ port, token, target } satisfies Orders),
+    aim(port) {
+      mustLive();
+      child.send({ port, token, target } satisfies Orders);
+    },
     async stop() {
       child.send('stop');
       const [code] = await ended;
