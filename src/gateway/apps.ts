@@ -75,3 +75,8 @@ export function createWays({ appTimeout, host }: WaysOptions): Ways {
     },
   };
 }
+
+/** A path and query of a call, as the app gets them. */
+export function pathAt({ base }: Way, rest: string, query: string | undefined): string {
+  return query === undefined ? base + rest : `${base}${rest}?${query}`;
+}

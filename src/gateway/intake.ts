@@ -12,7 +12,7 @@ import type { TargetPolicy } from '../delivery/target.ts';
 import { Problem } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import type { Host, Lease } from '../runtime/host.ts';
-import { createWays, type Way, type Ways } from './apps.ts';
+import { createWays, pathAt, type Way, type Ways } from './apps.ts';
 import type { Authenticator } from './auth.ts';
 import { type CallEvents, type CallReport, createCallReport } from './call-report.ts';
 import { Caller } from './caller.ts';
@@ -296,8 +296,4 @@ export class Intake {
     this.#options.log.error({ run_id: runId, err: error as Error }, 'a call failed inside the service');
     return new Problem('internal_error');
   }
-}
-
-function pathAt({ base }: Way, rest: string, query: string | undefined): string {
-  return query === undefined ? base + rest : `${base}${rest}?${query}`;
 }

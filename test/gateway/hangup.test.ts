@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { flood } from '../support/flood.ts';
 import { stalled, until } from '../support/waiting.ts';
-import { openRig, type Rig } from './rig.ts';
+import { openRig, type Rig, type Opened, opened } from './rig.ts';
 
 let rig: Rig;
 
@@ -15,16 +15,6 @@ beforeAll(async () => {
   rig = await openRig();
 });
 afterAll(() => rig.stop());
-
-interface Opened {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-}
-
-function opened(): { path: string; call: Promise<Opened> } {
-  const { promise, resolve } = Promise.withResolvers<Opened>();
-  return { path: rig.app.play((req, res) => resolve({ req, res })), call: promise };
-}
 
 function closed(req: IncomingMessage): Promise<void> {
   return new Promise(resolve => {
@@ -43,7 +33,7 @@ describe('a caller who leaves while the app answers', () => {
     ['a small answer', 10],
     ['an answer beyond what memory holds', 3_000_000],
   ])('has the run go on and delivered whole, where there is a webhook (%s)', async (_what, size) => {
-    const { path, call } = opened();
+    const { path, call } = opened(rig);
     const caller = await rig.converse();
     caller.send(rig.head({ path, hook: true }));
     const app = await call;
@@ -57,7 +47,7 @@ describe('a caller who leaves while the app answers', () => {
   });
 
   it('has the run go on when it leaves before there is any answer', async () => {
-    const { path, call } = opened();
+    const { path, call } = opened(rig);
     const caller = await rig.converse();
     caller.send(rig.head({ app: 'cortex', path, hook: true, method: 'POST' }));
     const app = await call;
@@ -69,7 +59,7 @@ describe('a caller who leaves while the app answers', () => {
 
   it('does not hold the run up when it had stopped reading before it left', async () => {
     const size = 64 * 1024 * 1024;
-    const { path, call } = opened();
+    const { path, call } = opened(rig);
     const caller = await rig.converse();
     caller.socket.pause();
     caller.send(rig.head({ path, hook: true }));
@@ -84,7 +74,7 @@ describe('a caller who leaves while the app answers', () => {
   });
 
   it('ends the run, and the app sees it, where there is no webhook', async () => {
-    const { path, call } = opened();
+    const { path, call } = opened(rig);
     const caller = await rig.converse();
     caller.send(rig.head({ path }));
     const { req, res } = await call;
@@ -98,7 +88,7 @@ describe('a caller who leaves while the app answers', () => {
   });
 
   it('ends the run without a webhook also before there is any answer', async () => {
-    const { path, call } = opened();
+    const { path, call } = opened(rig);
     const caller = await rig.converse();
     caller.send(rig.head({ path, method: 'POST', headers: ['Content-Length: 0'] }));
     const { res } = await call;
@@ -108,7 +98,7 @@ describe('a caller who leaves while the app answers', () => {
   });
 
   it('ends pipelined calls that wait for their turn, too', async () => {
-    const [first, second] = [opened(), opened()];
+    const [first, second] = [opened(rig), opened(rig)];
     const caller = await rig.converse();
     caller.send(rig.head({ path: first.path }) + rig.head({ path: second.path }));
     const apps = [await first.call, await second.call];
@@ -119,7 +109,7 @@ describe('a caller who leaves while the app answers', () => {
   });
 
   it('has a pipelined call with a webhook go on', async () => {
-    const [first, second] = [opened(), opened()];
+    const [first, second] = [opened(rig), opened(rig)];
     const caller = await rig.converse();
     caller.send(rig.head({ path: first.path }) + rig.head({ path: second.path, hook: true }));
     const [app, hooked] = [await first.call, await second.call];
@@ -141,7 +131,7 @@ describe('a caller who leaves while it sends', () => {
     'has made no run: the app sees the upload (%s) break off, nothing is delivered',
     async (_w, header, part) => {
       const before = rig.deliveries.accepted.length;
-      const { path, call } = opened();
+      const { path, call } = opened(rig);
       const caller = await rig.converse();
       caller.send(rig.head({ path, hook: true, method: 'POST', headers: [header] }));
       caller.send(part);
@@ -159,7 +149,7 @@ describe('a caller who leaves while it sends', () => {
   it('has made no run though the app had begun to answer, and leaves nothing behind', async () => {
     const before = rig.deliveries.accepted.length;
     const kept = await rig.spooled();
-    const { path, call } = opened();
+    const { path, call } = opened(rig);
     const caller = await rig.converse();
     caller.send(rig.head({ path, hook: true, method: 'POST', headers: ['Content-Length: 1000000'] }));
     caller.send('begun');

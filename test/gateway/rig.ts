@@ -2,6 +2,7 @@
  * A gateway on a free port in front of two stages, with the deliveries that it hands over kept here in place
  * of a store.
  */
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -224,4 +225,15 @@ async function closedUrl(): Promise<string> {
   const app = await openStage();
   await app.close();
   return app.url;
+}
+
+/** An answer that the test writes itself. */
+export interface Opened {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+}
+
+export function opened(rig: Rig): { path: string; call: Promise<Opened> } {
+  const { promise, resolve } = Promise.withResolvers<Opened>();
+  return { path: rig.app.play((req, res) => resolve({ req, res })), call: promise };
 }

@@ -3,11 +3,10 @@
  * neither side is sent more than the other takes.
  */
 import { once } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { flood } from '../support/flood.ts';
 import { stalled } from '../support/waiting.ts';
-import { openRig, type Rig } from './rig.ts';
+import { openRig, type Rig, opened } from './rig.ts';
 
 const MIB = 1024 * 1024;
 /** Above what the kernel holds for the sockets of two hops, and far below what is sent. */
@@ -21,17 +20,6 @@ beforeAll(async () => {
 });
 afterAll(() => rig.stop());
 
-interface Opened {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-}
-
-/** An app whose answer the test writes itself. */
-function opened(): { path: string; call: Promise<Opened> } {
-  const { promise, resolve } = Promise.withResolvers<Opened>();
-  return { path: rig.app.play((req, res) => resolve({ req, res })), call: promise };
-}
-
 describe.each([
   { app: 'custom', hook: false },
   { app: 'custom', hook: true },
@@ -39,7 +27,7 @@ describe.each([
   { app: 'cortex', hook: true },
 ] as const)('an event stream ($app, webhook: $hook)', ({ app, hook }) => {
   it('arrives event by event, each before the next is written', async () => {
-    const { path, call } = opened();
+    const { path, call } = opened(rig);
     const caller = await rig.converse();
     caller.send(rig.head({ app, path, hook, method: 'POST' }));
     const { res } = await call;
@@ -58,7 +46,7 @@ describe.each([
 
 describe('an answer', () => {
   it.each([false, true])('shows its head before it has any bytes of a body (webhook: %s)', async hook => {
-    const { path, call } = opened();
+    const { path, call } = opened(rig);
     const caller = await rig.converse();
     caller.send(rig.head({ path, hook }));
     const { res } = await call;
@@ -73,7 +61,7 @@ describe('an answer', () => {
     ['without a webhook', false],
     ['with a webhook, beyond maxBody', true],
   ])('waits for a caller who does not read, %s, and loses nothing', async (_what, hook) => {
-    const { path, call } = opened();
+    const { path, call } = opened(rig);
     const caller = await rig.converse();
     caller.socket.pause();
     caller.send(rig.head({ path, hook, headers: ['Connection: close'] }));
@@ -94,7 +82,7 @@ describe('an upload', () => {
     ['of declared length', [`Content-Length: ${SENT}`]],
     ['in chunks', ['Transfer-Encoding: chunked']],
   ])('%s waits for an app that does not read, and loses nothing', async (_what, headers) => {
-    const { path, call } = opened();
+    const { path, call } = opened(rig);
     const caller = await rig.converse();
     caller.send(rig.head({ path, method: 'PUT', headers }));
     if (headers[0]!.startsWith('T')) caller.send(`${SENT.toString(16)}\r\n`);
