@@ -2,11 +2,22 @@ import { defineConfig } from 'vitest/config';
 
 const shared = { environment: 'node', pool: 'forks', testTimeout: 20_000, hookTimeout: 20_000 } as const;
 
+const FAULTS = 'test/faults/**';
+const POSTGRES = 'test/**/*.postgres.test.ts';
+
 export default defineConfig({
   test: {
     maxWorkers: '100%', // much of the time is spent waiting
     projects: [
-      { test: { ...shared, name: 'quick', include: ['test/**/*.test.ts'], exclude: ['test/faults/**'] } },
+      { test: { ...shared, name: 'quick', include: ['test/**/*.test.ts'], exclude: [FAULTS, POSTGRES] } },
+      {
+        test: {
+          ...shared,
+          name: 'postgres',
+          include: [POSTGRES],
+          globalSetup: 'test/support/postgres-setup.ts', // one server for all
+        },
+      },
       {
         test: {
           ...shared,

@@ -16,11 +16,20 @@ export type Message =
   | { readonly id: number; readonly answer: unknown }
   | { readonly id: number; readonly fault: string };
 
-const answerers = new Map<string, (argument: never) => unknown>([['cpu', cpuMicros]]);
+type Answerer = (argument: never) => unknown;
+
+const answerers = new Map<string, PromiseWithResolvers<Answerer>>();
 
 /** Lets the bench ask for `name`; the answer may be a promise. */
-export function onAsk(name: string, answer: (argument: never) => unknown): void {
-  answerers.set(name, answer);
+export function onAsk(name: string, answer: Answerer): void {
+  answererOf(name).resolve(answer);
+}
+
+/** A question may come before the process is so far that it can answer it. */
+function answererOf(name: string): PromiseWithResolvers<Answerer> {
+  const known = answerers.get(name) ?? Promise.withResolvers<Answerer>();
+  answerers.set(name, known);
+  return known;
 }
 
 /** Of all threads. */
@@ -31,7 +40,8 @@ function cpuMicros(): number {
 
 async function reply({ id, name, argument }: Question): Promise<void> {
   try {
-    tell({ id, answer: await answerers.get(name)!(argument as never) });
+    const answer = await answererOf(name).promise;
+    tell({ id, answer: await answer(argument as never) });
   } catch (error) {
     tell({ id, fault: error instanceof Error ? error.message : String(error) });
   }
@@ -41,6 +51,7 @@ function tell(message: Message): void {
   process.send?.(message);
 }
 
+onAsk('cpu', cpuMicros);
 subscribe('tracing:net.server.listen:asyncEnd', message => {
   const { server } = message as { server: Server };
   tell({ port: (server.address() as AddressInfo).port });

@@ -154,7 +154,7 @@ function commitTable({ without, with: webhook, added, disk }: CommitFigures): st
 }
 
 /** The first column to the left, figures to the right. */
-function table(head: readonly string[], rows: readonly string[][]): string {
+export function table(head: readonly string[], rows: readonly string[][]): string {
   const widths = head.map((title, column) => Math.max(title.length, ...rows.map(row => row[column]!.length)));
   return [head, ...rows]
     .map(row =>

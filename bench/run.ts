@@ -1,8 +1,8 @@
 /**
  * `npm run bench`: reads the options, runs the measurements one after the other and prints their figures.
  */
-import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
+import { chosen, positive, runCommand } from './command.ts';
 import { measureCalls, measureCommit, measureDeliveries, measureDisk, type Scale } from './measure.ts';
 import { asText, callFigures, commitFigures, deliveryFigures, type Figures } from './report.ts';
 import { openStand, type Stand } from './stand.ts';
@@ -45,21 +45,13 @@ function readOptions(args: readonly string[]): Options {
       json: { type: 'boolean', default: false },
     },
   });
-  const only = values.only.split(',');
-  const unknown = only.find(name => !Object.hasOwn(MEASUREMENTS, name));
-  if (unknown !== undefined) throw new Error(`--only: there is no measurement "${unknown}"`);
   return {
     calls: positive('--calls', values.calls),
     rounds: positive('--rounds', values.rounds),
     connections: positive('--connections', values.connections),
-    only: only as Measurement[],
+    only: chosen(values.only, Object.keys(MEASUREMENTS) as Measurement[]),
     json: values.json,
   };
-}
-
-function positive(name: string, text: string): number {
-  if (!/^[1-9]\d{0,6}$/.test(text)) throw new Error(`${name}: expected a whole number from 1, not "${text}"`);
-  return Number(text);
 }
 
 async function run({ only, ...scale }: Options, interrupted: AbortSignal): Promise<Figures> {
@@ -73,38 +65,13 @@ async function run({ only, ...scale }: Options, interrupted: AbortSignal): Promi
   }
 }
 
-async function main(args: readonly string[]): Promise<number> {
-  let options: Options;
-  try {
-    options = readOptions(args);
-  } catch (error) {
-    process.stderr.write(`error: ${(error as Error).message}\n\n${USAGE}`);
-    return 2;
-  }
-  const interruption = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.once(signal, () => interruption.abort(new Error('interrupted')));
-  }
-  const { calls, rounds, connections } = options;
-  const machine = { cores: availableParallelism(), node: process.versions.node };
-  try {
-    const figures = await run(options, interruption.signal);
-    if (options.json) {
-      process.stdout.write(
-        `${JSON.stringify({ ...machine, calls, rounds, connections, figures }, null, 2)}\n`,
-      );
-    } else {
-      process.stdout.write(`${machine.cores} cores, Node ${machine.node}; `);
-      process.stdout.write(
-        `${calls} calls, ${rounds} rounds, ${connections} connections\n\n${asText(figures)}`,
-      );
-    }
-    return 0;
-  } catch (error) {
-    const reason = interruption.signal.aborted ? interruption.signal.reason : error;
-    process.stderr.write(`error: ${(reason as Error).message}\n`);
-    return 1;
-  }
-}
-
-process.exitCode = await main(process.argv.slice(2));
+process.exitCode = await runCommand(
+  {
+    usage: USAGE,
+    readOptions,
+    scale: ({ calls, rounds, connections }) => ({ calls, rounds, connections }),
+    run,
+    asText,
+  },
+  process.argv.slice(2),
+);

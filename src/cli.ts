@@ -6,6 +6,7 @@ import { Command, CommanderError } from 'commander';
 import { configCommand } from './commands/config.ts';
 import { devCommand } from './commands/dev.ts';
 import { listenCommand } from './commands/listen.ts';
+import { migrateCommand } from './commands/migrate.ts';
 import { CheckFailed, type Io, printError } from './commands/output.ts';
 import { serveCommand } from './commands/serve.ts';
 import { tokenCommand } from './commands/token.ts';
@@ -21,6 +22,7 @@ const COMMANDS: readonly ((io: Io) => Command)[] = [
   listenCommand,
   verifyCommand,
   configCommand,
+  migrateCommand,
 ];
 
 const EXAMPLES = `
@@ -91,6 +93,7 @@ export function processIo(): Io {
     env: process.env,
     cwd: process.cwd(),
     untilStopped,
+    onHangUp: listener => void process.on('SIGHUP', listener),
   };
 }
 

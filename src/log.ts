@@ -13,10 +13,20 @@ export interface LogOptions {
   level: LogLevel;
   /** Readable lines in place of JSON. */
   pretty?: boolean;
+  /** Other processes write to the same standard error. */
+  shared?: boolean;
   destination?: DestinationStream;
 }
 
-export function createLogger({ level, pretty: readable = false, destination }: LogOptions): Logger {
+/** A pipe takes up to 4 KiB in one piece (PIPE_BUF); beyond that the lines of two processes could mix. */
+const WHOLE_LINES = { minLength: 2048, maxWrite: 4096 };
+
+export function createLogger({
+  level,
+  pretty: readable = false,
+  shared = false,
+  destination,
+}: LogOptions): Logger {
   const options = {
     level,
     base: null,
@@ -36,7 +46,7 @@ export function createLogger({ level, pretty: readable = false, destination }: L
     );
   }
   // Lines go out together while there are many; a quiet service's are seen soon all the same.
-  const gathered = { dest: 2, sync: false, minLength: 4096, periodicFlush: 100 };
+  const gathered = { dest: 2, sync: false, minLength: 4096, periodicFlush: 100, ...(shared && WHOLE_LINES) };
   return pino(options, destination ?? pino.destination(gathered));
 }
 

@@ -2,7 +2,15 @@
  * What the service counts and times, in the Prometheus text format. Labels are closed sets: no URL, host,
  * project or id ever becomes one.
  */
-import { Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
+import {
+  type Aggregator,
+  Counter,
+  Gauge,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from '@prometheus-io/client';
 
 /** Read when the metrics are. */
 export interface Gauges {
@@ -19,7 +27,11 @@ export interface Metrics {
   settled(settled: { state: string; reason?: string }): void;
   readonly contentType: string;
   text(): Promise<string>;
+  /** All of it at this moment, for `sumOf` in another process. */
+  snapshot(): Promise<MetricsSnapshot>;
 }
+
+export type MetricsSnapshot = readonly MetricObjectWithValues<MetricValue<string>>[];
 
 const CALL_SECONDS = [0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120, 900];
 const ATTEMPT_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30];
@@ -32,11 +44,12 @@ export function createMetrics(gauges: Gauges): Metrics {
     new Counter({ name: `afterword_${name}`, help, labelNames, registers });
   const histogram = (name: string, help: string, buckets: number[]): Histogram =>
     new Histogram({ name: `afterword_${name}`, help, buckets, registers });
-  const gauge = (name: string, help: string, read: () => number): void => {
+  const gauge = (name: string, help: string, read: () => number, aggregator: Aggregator = 'sum'): void => {
     const collect = function (this: Gauge): void {
       this.set(read());
     };
-    registry.registerMetric(new Gauge({ name: `afterword_${name}`, help, registers: [], collect }));
+    const settings = { name: `afterword_${name}`, help, registers: [], collect, aggregator };
+    registry.registerMetric(new Gauge(settings));
   };
 
   const calls = counter('calls_total', 'Calls, by runtime and status class', [
@@ -62,7 +75,12 @@ export function createMetrics(gauges: Gauges): Metrics {
   gauge('deliveries_held', 'Pending deliveries in memory', () => gauges.size().held);
   gauge('deliveries_waiting', 'Due deliveries that wait for their turn', () => gauges.size().waiting);
   gauge('attempts_in_flight', 'Attempts in flight', () => gauges.size().inFlight);
-  gauge('store_available', '1 while deliveries can be stored', () => (gauges.storeAvailable() ? 1 : 0));
+  gauge(
+    'store_available',
+    '1 while deliveries can be stored',
+    () => (gauges.storeAvailable() ? 1 : 0),
+    'min',
+  );
   gauge('resident_memory_bytes', 'Resident memory of the process', () => process.memoryUsage.rss());
   gauge('cpu_seconds_total', 'CPU time of the process', () => {
     const { user, system } = process.cpuUsage();
@@ -84,7 +102,19 @@ export function createMetrics(gauges: Gauges): Metrics {
     settled: ({ state, reason = 'none' }) => settled.inc({ state, reason }),
     contentType: registry.contentType,
     text: () => registry.metrics(),
+    snapshot: () => registry.getMetricsAsJSON(),
   };
+}
+
+/** The metrics of several processes as those of one. */
+export function sumOf(snapshots: readonly MetricsSnapshot[]): Pick<Metrics, 'text' | 'snapshot'> {
+  const sum = Registry.aggregate(snapshots.map(each => [...each]));
+  return { text: () => sum.metrics(), snapshot: () => sum.getMetricsAsJSON() };
+}
+
+/** What stays counted when a process has ended. */
+export function countsOf(snapshot: MetricsSnapshot): MetricsSnapshot {
+  return snapshot.filter(({ name, type }) => type !== 'gauge' || name.endsWith('_total'));
 }
 
 function statusClass(status: number): string {

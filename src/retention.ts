@@ -1,6 +1,6 @@
 /**
  * Deletes deliveries that ended longer ago than `retention`, a little at a time, so that the store always
- * has time for what is new.
+ * has time for what is new. Where nodes share a store, each does: what one has deleted is gone for all.
  */
 import type { Clock } from './clock.ts';
 import type { Logger } from './log.ts';
@@ -16,7 +16,8 @@ export interface RetentionOptions {
 
 export interface Retention {
   start(): void;
-  stop(): Promise<void>;
+  /** Does not wait for what is under way: a store that cannot write keeps it until it is closed itself. */
+  stop(): void;
 }
 
 const BATCH = 200;
@@ -26,7 +27,6 @@ const IDLE_MS = 60_000;
 
 export function createRetention({ store, clock, log, retention }: RetentionOptions): Retention {
   let cancel: (() => void) | undefined;
-  let pruning: Promise<void> = Promise.resolve();
   let stopped = false;
 
   async function prune(): Promise<void> {
@@ -34,23 +34,20 @@ export function createRetention({ store, clock, log, retention }: RetentionOptio
     try {
       deleted = await store.prune(clock.now() - retention, BATCH);
     } catch (error) {
-      log.error({ err: error as Error }, 'old deliveries could not be deleted');
+      if (!stopped) log.error({ err: error as Error }, 'old deliveries could not be deleted');
     }
     if (!stopped) schedule(deleted < BATCH ? IDLE_MS : BUSY_MS);
   }
 
   function schedule(ms: number): void {
-    cancel = clock.after(ms, () => {
-      pruning = prune();
-    });
+    cancel = clock.after(ms, () => void prune());
   }
 
   return {
     start: () => schedule(BUSY_MS),
-    async stop() {
+    stop() {
       stopped = true;
       cancel?.();
-      await pruning;
     },
   };
 }

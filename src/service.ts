@@ -1,26 +1,18 @@
 /**
- * The composition root: builds the parts from a configuration, starts them in order and stops them in
- * reverse. The only file that knows which store it is.
+ * The composition root of one process: builds what the role of the node needs from a configuration, starts it
+ * in order and stops it in reverse.
  */
-import { randomBytes } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
-import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { type Admin, createAdmin, type Readiness } from './admin.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { AppConfig, Config } from './config/config.ts';
-import { createSender, type Sender } from './delivery/attempt.ts';
-import { createDispatcher, type Dispatcher } from './delivery/dispatcher.ts';
-import { createTargetPolicy } from './delivery/target.ts';
-import { createAuthenticator } from './gateway/auth.ts';
-import { createGateway, type Gateway } from './gateway/server.ts';
-import { createSpool, type Spool } from './gateway/spool.ts';
-import { createHost, type Host } from './runtime/host.ts';
+import { type Core, createCore } from './core.ts';
+import { createStore } from './create-store.ts';
 import type { Logger } from './log.ts';
-import { createMetrics, type Metrics } from './metrics.ts';
+import { createScratch, newNodeId } from './node.ts';
 import { createRetention, type Retention } from './retention.ts';
-import { loadKeyring } from './store/keys.ts';
-import { createSqliteStore } from './store/sqlite/store.ts';
+import { createHost, type Host } from './runtime/host.ts';
 import type { Store } from './store/store.ts';
 
 export interface ServiceOptions {
@@ -30,38 +22,67 @@ export interface ServiceOptions {
   readonly clock?: Clock;
 }
 
+export interface Addresses {
+  /** Undefined where the node's role is not to take calls. */
+  readonly listen: AddressInfo | undefined;
+  readonly admin: AddressInfo;
+}
+
 export interface Service {
   /** Resolves with the addresses it listens on; rejects with a StartError for the operator. */
-  start(): Promise<{ readonly listen: AddressInfo; readonly admin: AddressInfo }>;
+  start(): Promise<Addresses>;
   /** New processes for an app that runs here and whose files have changed. */
   reload(app: AppConfig): void;
   /** Takes no more calls, lets those under way and the attempts in flight end, then closes the store. */
   stop(): Promise<void>;
 }
 
-/** How long calls, and then attempts, may take to end after a stop. */
-const DRAIN_MS = 25_000;
-
-export function createService(options: ServiceOptions): Service {
-  return new OneNode(options);
+interface Identity {
+  readonly nodeId: string;
+  readonly spoolDir: string;
 }
 
-class OneNode implements Service {
+interface Parts {
+  readonly store: Store;
+  readonly host: Host;
+  readonly core: Core;
+  readonly admin: Admin;
+  readonly retention: Retention;
+}
+
+/** How long calls, and then attempts, may take to end after a stop. */
+export const DRAIN_MS = 25_000;
+
+/** Longer than a balancer that asks every second or two takes to see that a node is not ready. */
+const NOTICE_MS = 3_000;
+
+/** How long a node goes on taking calls after a stop. Those that share a database have a balancer before them. */
+export function noticeOf({ database }: Config): number {
+  return database === undefined ? 0 : NOTICE_MS;
+}
+
+export function createService(options: ServiceOptions): Service {
+  return new Node(options);
+}
+
+class Node implements Service {
   readonly #options: ServiceOptions;
   readonly #log: Logger;
+  readonly #clock: Clock;
   readonly #listeners: AddressInfo[] = [];
+  /** How to stop what has been started. */
+  readonly #started = new AsyncDisposableStack();
   #phase: 'starting' | 'running' | 'stopping' = 'starting';
   #stopping: Promise<void> | undefined;
   #host: Host | undefined;
-  /** What has been started, in order; each knows how to stop. */
-  readonly #started: Array<() => Promise<void>> = [];
 
   constructor(options: ServiceOptions) {
     this.#options = options;
     this.#log = options.log;
+    this.#clock = options.clock ?? systemClock;
   }
 
-  async start(): Promise<{ listen: AddressInfo; admin: AddressInfo }> {
+  async start(): Promise<Addresses> {
     try {
       return await this.#start();
     } catch (error) {
@@ -70,28 +91,31 @@ class OneNode implements Service {
     }
   }
 
-  async #start(): Promise<{ listen: AddressInfo; admin: AddressInfo }> {
+  async #start(): Promise<Addresses> {
     const { config } = this.#options;
-    const { store, spool, dispatcher, sender, host, gateway, admin, retention } = this.#build();
+    const { data, database, role } = config;
+    const nodeId = newNodeId();
+    // The embedded store keeps the files that it gets, in its directory; a database is given their contents.
+    const scratch = database && createScratch({ data, nodeId, log: this.#log });
+    const spoolDir = scratch?.dir ?? join(data, 'spool');
+    const { store, host, core, admin, retention } = this.#build({ nodeId, spoolDir });
 
+    if (scratch) await this.#begin(scratch.start(), () => scratch.stop());
     await this.#begin(store.open(), () => store.close());
-    await spool.start();
-    const adminAddress = await this.#begin(admin.listen(config.admin), () => admin.stop());
-    this.#listeners.push(adminAddress);
-    await this.#begin(dispatcher.start(), async () => {
-      await dispatcher.stop({ graceMs: DRAIN_MS });
-      await sender.close();
-    });
-    this.#host = host;
-    await this.#begin(host.start(), () => host.stop());
-    const listenAddress = await this.#begin(gateway.listen(config.listen), () => gateway.stop(DRAIN_MS));
-    this.#listeners.push(listenAddress);
+    const adminAt = await this.#begin(admin.listen(config.admin), () => admin.stop());
+    this.#listeners.push(adminAt);
+    await this.#begin(core.startSending(), () => core.stopSending(DRAIN_MS));
+    if (role !== 'dispatcher') await this.#startApps(host);
+    const manner = { graceMs: DRAIN_MS, noticeMs: noticeOf(config) };
+    const listen = await this.#begin(core.takeCalls(), () => core.endCalls(manner));
+    if (listen) this.#listeners.push(listen);
     retention.start();
-    this.#started.push(() => retention.stop());
+    this.#started.defer(() => retention.stop());
 
     this.#phase = 'running';
-    this.#log.info({ listen: shown(listenAddress), admin: shown(adminAddress), data: config.data }, 'ready');
-    return { listen: listenAddress, admin: adminAddress };
+    const place = database ? { node: nodeId, database: `${database.host}/${database.database}` } : { data };
+    this.#log.info({ ...shownAddresses({ listen, admin: adminAt }), role, ...place }, 'ready');
+    return { listen, admin: adminAt };
   }
 
   reload(app: AppConfig): void {
@@ -101,100 +125,41 @@ class OneNode implements Service {
   stop(): Promise<void> {
     if (this.#phase === 'running') this.#log.info('stopping');
     this.#phase = 'stopping';
-    this.#stopping ??= this.#stopAll();
+    this.#stopping ??= this.#started.disposeAsync();
     return this.#stopping;
-  }
-
-  async #stopAll(): Promise<void> {
-    for (let stop = this.#started.pop(); stop !== undefined; stop = this.#started.pop()) await stop();
   }
 
   async #begin<T>(starting: Promise<T>, stop: () => Promise<void>): Promise<T> {
     const started = await starting;
-    this.#started.push(stop);
+    this.#started.defer(stop);
     return started;
   }
 
-  #build(): {
-    store: Store;
-    spool: Spool;
-    dispatcher: Dispatcher;
-    sender: Sender;
-    host: Host;
-    gateway: Gateway;
-    admin: Admin;
-    retention: Retention;
-  } {
-    const { config, version, clock = systemClock } = this.#options;
-    const log = this.#log;
-    const { webhooks, projects } = config;
-    const policy = createTargetPolicy({
-      allow: webhooks.allowTargets,
-      listeners: () => this.#listeners,
-      localAddresses,
-    });
-    const authenticator = createAuthenticator({ projects, clock, log });
-    const spoolDir = join(config.data, 'spool');
-    const store = this.#createStore(spoolDir, clock);
-    const spool = createSpool({ dir: spoolDir, log });
-    const sender = createSender({
-      policy,
-      timeout: webhooks.attemptTimeout,
-      userAgent: `Afterword/${version}`,
-      clock,
-      log,
-    });
-    const metrics: Metrics = createMetrics({
-      size: () => dispatcher.size(),
-      storeAvailable: () => store.available,
-    });
-    const dispatcher = createDispatcher({
-      store,
-      sender,
-      clock,
-      random: Math.random,
-      log,
-      limits: webhooks,
-      standardWebhooks: id => projects.get(id)?.standardWebhooks ?? false,
-      events: metrics,
-    });
-    const host = createHost({ config, clock, log });
-    const gateway = createGateway({
-      config,
-      authenticator,
-      policy,
-      deliveries: {
-        get available() {
-          return store.available;
-        },
-        async accept(delivery) {
-          const began = clock.elapsed();
-          await dispatcher.accept(delivery);
-          metrics.commit(clock.elapsed() - began);
-        },
-        pending: projectId => dispatcher.pending(projectId),
-      },
-      host,
-      spool,
-      clock,
-      log,
-      events: metrics,
-    });
-    const admin = createAdmin({ token: config.adminToken, metrics, readiness: this.#readiness(store) });
-    const retention = createRetention({ store, clock, log, retention: webhooks.retention });
-    return { store, spool, dispatcher, sender, host, gateway, admin, retention };
+  async #startApps(host: Host): Promise<void> {
+    this.#host = host;
+    await this.#begin(host.start(), () => host.stop());
   }
 
-  #createStore(spoolDir: string, clock: Clock): Store {
-    const { data: dir, encryptionKey } = this.#options.config;
-    return createSqliteStore({
-      dir,
+  #build({ nodeId, spoolDir }: Identity): Parts {
+    const { config, version } = this.#options;
+    const [log, clock] = [this.#log, this.#clock];
+    const store = createStore({ config, nodeId, spoolDir, clock, log });
+    const host = createHost({ config, clock, log });
+    const core = createCore({
+      config,
+      version,
+      store,
+      shared: config.database !== undefined,
+      host,
       spoolDir,
-      keyring: loadKeyring({ dir, ...(encryptionKey !== undefined && { configured: encryptionKey }) }),
-      nodeId: randomBytes(8).toString('hex'),
+      listeners: () => this.#listeners,
       clock,
-      log: this.#log,
+      log,
     });
+    const { metrics } = core;
+    const admin = createAdmin({ token: config.adminToken, metrics, readiness: this.#readiness(store) });
+    const retention = createRetention({ store, clock, log, retention: config.webhooks.retention });
+    return { store, host, core, admin, retention };
   }
 
   #readiness(store: Store): Readiness {
@@ -205,8 +170,9 @@ class OneNode implements Service {
   }
 }
 
-function localAddresses(): string[] {
-  return Object.values(networkInterfaces()).flatMap(each => each?.map(({ address }) => address) ?? []);
+/** As the log tells them. */
+export function shownAddresses({ listen, admin }: Addresses): { listen?: string; admin: string } {
+  return { ...(listen && { listen: shown(listen) }), admin: shown(admin) };
 }
 
 function shown({ address, port, family }: AddressInfo): string {

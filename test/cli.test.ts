@@ -20,6 +20,7 @@ describe('the frame', () => {
     ['listen --help', ['--port', '--secret', '--forward-to', '--status', '--delay', '--json', 'Examples:']],
     ['verify --help', ['--signature', '--body', '--tolerance', '--json', 'Example:']],
     ['config check --help', ['--config', '--json']],
+    ['migrate --help', ['--config', '--from', '--dry-run', '--json', 'Examples:']],
   ])('%s goes to standard output', async (argv, words) => {
     const { code, stdout, stderr } = await run(argv.split(' '));
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });

@@ -74,7 +74,7 @@ beforeAll(async () => {
     log: createLogger({ level: 'info', destination: log }),
   });
   const { listen } = await service.start();
-  base = `http://127.0.0.1:${listen.port}/v4/${PROJECT}`;
+  base = `http://127.0.0.1:${listen!.port}/v4/${PROJECT}`;
   const { secret } = config.projects.get(PROJECT)!.jwt;
   token = await issueToken({ secret: secret!, projectId: PROJECT, ttlSeconds: 60, clock: systemClock });
   receiver = await startReceiver('receiver-node');

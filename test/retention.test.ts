@@ -67,7 +67,7 @@ describe('retention', () => {
     // Soon while there is more, at leisure once there is not.
     expect(Math.max(...waits.slice(0, 3))).toBeLessThan(1_000);
     expect(waits[3]).toBeGreaterThanOrEqual(60_000);
-    await retention.stop();
+    retention.stop();
   });
 
   it('logs a failure and tries again later', async () => {
@@ -79,16 +79,28 @@ describe('retention', () => {
     fail(undefined);
     await look(clock);
     expect(asked).toHaveLength(2);
-    await retention.stop();
+    retention.stop();
   });
 
   it('does nothing more once it is stopped', async () => {
     const { clock, asked, retention } = prunable(1_000);
     retention.start();
     await look(clock);
-    await retention.stop();
+    retention.stop();
     clock.advance(10 * DAY);
     expect(asked).toHaveLength(1);
+    expect(clock.waiting).toBe(0);
+  });
+
+  it('neither waits nor complains when it is stopped while the store cannot delete', async () => {
+    const { clock, asked, retention, logs, fail } = prunable(0);
+    fail(new Error('the store closed'));
+    retention.start();
+    clock.advance(clock.nextIn!);
+    retention.stop();
+    await until(() => asked.length === 1);
+    await Promise.resolve();
+    expect(logs()).toBe('');
     expect(clock.waiting).toBe(0);
   });
 

@@ -197,7 +197,7 @@ async function startService(
     const service = createService({ config: { ...config, listen, admin }, version: packageVersion(), log });
     try {
       const { listen: bound } = await service.start();
-      return { service, base: `http://127.0.0.1:${bound.port}` };
+      return { service, base: `http://127.0.0.1:${bound!.port}` };
     } catch (error) {
       if (!(error instanceof StartError) || !error.message.includes('cannot listen')) throw error;
       failure = error;

@@ -12,6 +12,8 @@ export interface Io {
   readonly cwd: string;
   /** Resolves when the process is asked to end; a command that runs on waits for it. */
   untilStopped(): Promise<void>;
+  /** Calls back at every SIGHUP, which from then on does not end the process. */
+  onHangUp(listener: () => void): void;
 }
 
 /** A check said no, and the command has printed why: it exits 1. */

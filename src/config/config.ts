@@ -82,14 +82,48 @@ export interface WebhooksConfig {
   readonly retention: number;
 }
 
+/** What a node does: takes calls, sends deliveries, or both. */
+export type Role = 'all' | 'gateway' | 'dispatcher';
+
+/** How the connections to the database are encrypted, as pg takes it. */
+export interface DatabaseTls {
+  /** False: the server's certificate is not looked at. */
+  readonly rejectUnauthorized: boolean;
+  /** PEM; Node's own roots where absent. */
+  readonly ca?: string;
+  /** PEM, this node's own certificate and its key. */
+  readonly cert?: string;
+  readonly key?: string;
+  /** Given where the certificate may be for another name. */
+  readonly checkServerIdentity?: () => undefined;
+}
+
+export interface DatabaseConfig {
+  /** A name, an address, or the absolute path of the folder that has the server's socket. */
+  readonly host: string;
+  readonly port: number;
+  readonly database: string;
+  readonly user: string;
+  readonly password?: string;
+  /** Absent: not encrypted. */
+  readonly ssl?: DatabaseTls;
+  /** How many this node keeps at most. */
+  readonly connections: number;
+}
+
 export interface Config {
   readonly listen: Address;
   readonly admin: Address;
   readonly adminToken?: string;
-  /** Absolute path of the data directory. */
+  /** Absolute path of the data directory; with a database it holds scratch files alone. */
   readonly data: string;
-  /** 32 bytes, or absent: then one is made once and kept in the data directory. */
-  readonly encryptionKey?: Uint8Array;
+  /** PostgreSQL, shared by any number of nodes; the embedded store in `data` where absent. */
+  readonly database?: DatabaseConfig;
+  readonly role: Role;
+  /** Processes on this machine. */
+  readonly workers: number;
+  /** 32 bytes each, the first seals; empty: then one is made once and kept in the data directory. */
+  readonly encryptionKeys: readonly Uint8Array[];
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   readonly projects: ReadonlyMap<string, ProjectConfig>;
   /** By project, then by name. */

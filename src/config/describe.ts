@@ -5,6 +5,7 @@
 import { stringify } from 'yaml';
 import { formatAddress } from './address.ts';
 import type { AppConfig, ProcessConfig, ProjectConfig } from './config.ts';
+import { formatDatabaseUrl } from './database-url.ts';
 import type { LoadedConfig } from './load.ts';
 import { formatDuration, formatSize } from './units.ts';
 import { escapeReferences } from './variables.ts';
@@ -21,21 +22,19 @@ export function describeConfig(loaded: LoadedConfig): string {
 }
 
 /** The same as plain data, for JSON. */
-export function describeConfigData({
-  config,
-  keyFiles,
-  async: later,
-}: LoadedConfig): Record<string, unknown> {
-  const { webhooks } = config;
+export function describeConfigData(loaded: LoadedConfig): Record<string, unknown> {
+  const { config, keyFiles, async: later } = loaded;
+  const { webhooks, encryptionKeys: keys } = config;
   const apps = [...config.apps.values()].flatMap(ofProject => [...ofProject.values()]);
   return {
     listen: formatAddress(config.listen),
     admin: formatAddress(config.admin),
     ...(config.adminToken !== undefined && { adminToken: REDACTED }),
     data: config.data,
-    role: 'all',
-    workers: 1,
-    ...(config.encryptionKey !== undefined && { encryptionKey: REDACTED }),
+    ...describeDatabase(loaded),
+    role: config.role,
+    workers: config.workers,
+    ...(keys.length > 0 && { encryptionKey: keys.length === 1 ? REDACTED : keys.map(() => REDACTED) }),
     logLevel: config.logLevel,
     projects: Object.fromEntries(
       [...config.projects.values()].map(project => [
@@ -55,6 +54,16 @@ export function describeConfigData({
     },
     appTimeout: formatDuration(config.appTimeout),
     ...(later !== undefined && { async: describeAsync(later) }),
+  };
+}
+
+function describeDatabase({ config: { database }, databaseUrl: url }: LoadedConfig) {
+  if (database === undefined || url === undefined) return {};
+  const apart = database.password !== undefined && url.password === undefined;
+  return {
+    database: formatDatabaseUrl(url.password === undefined ? url : { ...url, password: REDACTED }),
+    ...(apart && { databasePassword: REDACTED }),
+    databaseConnections: database.connections,
   };
 }
 

@@ -4,6 +4,8 @@
  */
 import { createPublicKey, type KeyObject, type webcrypto } from 'node:crypto';
 
+export const MAKE_KEY = 'openssl rand -base64 32';
+
 const HEX = /^[0-9a-f]{64}$/i;
 // 32 bytes are 43 characters and one of padding.
 const BASE64 = /^(?:[A-Za-z0-9+/]{43}|[A-Za-z0-9_-]{43})=?$/;

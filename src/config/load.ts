@@ -6,6 +6,8 @@ import { isLoopbackHost } from './address.ts';
 import { checkApps, environmentOfApps } from './apps.ts';
 import { checkBlock, whole } from './check.ts';
 import type { Address, Config } from './config.ts';
+import { checkDatabase } from './database.ts';
+import type { DatabaseUrl } from './database-url.ts';
 import { readOverrides, refuseUnknownVariables } from './environment.ts';
 import { readConfigFile } from './files.ts';
 import { readLayers } from './layers.ts';
@@ -30,6 +32,8 @@ export interface LoadedConfig {
   readonly file?: string;
   /** Where public keys were read from, by project. */
   readonly keyFiles: ReadonlyMap<string, string>;
+  /** The address of the database as it was given, with absolute paths. */
+  readonly databaseUrl?: DatabaseUrl;
   /** The block `async`, if it is given: checked for later versions, and without effect in this one. */
   readonly async?: Checked<typeof ASYNC>;
 }
@@ -40,18 +44,32 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const { settings, file, referred } = readSettings(sources, mistakes);
   const top = checkBlock(settings, [], TOP, [...Object.keys(NESTED), ...NAMED]) ?? {};
   checkListeners(settings, top);
+  const database = checkDatabase(settings, top);
   const { projects, keyFiles } = checkProjects(settings);
   const apps = checkApps(settings);
   const webhooks = whole(checkBlock(settings, ['webhooks'], WEBHOOKS) ?? {});
   const later = checkAsync(settings);
   mistakes.throwIfAny();
-  const { listen, admin, adminToken, data, encryptionKey, logLevel, appTimeout } = whole(top);
+  const {
+    listen,
+    admin,
+    adminToken,
+    data,
+    role,
+    workers,
+    encryptionKey = [],
+    logLevel,
+    appTimeout,
+  } = whole(top);
   const config: Config = {
     listen,
     admin,
     ...(adminToken !== undefined && { adminToken }),
     data: settings.resolve(['data'], data),
-    ...(encryptionKey !== undefined && { encryptionKey }),
+    ...(database !== undefined && { database: database.config }),
+    role,
+    workers,
+    encryptionKeys: encryptionKey,
     logLevel,
     projects,
     apps,
@@ -64,6 +82,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
     warnings: settings.warnings,
     ...(file !== undefined && { file }),
     keyFiles,
+    ...(database !== undefined && { databaseUrl: database.url }),
     ...(later !== undefined && { async: later }),
   };
 }

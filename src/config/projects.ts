@@ -5,13 +5,13 @@
 import { checkBlock, whole } from './check.ts';
 import type { JwtKeys, ProjectConfig } from './config.ts';
 import { readText } from './files.ts';
-import { publicKeyFault } from './keys.ts';
+import { MAKE_KEY, publicKeyFault } from './keys.ts';
 import type { Path } from './mistakes.ts';
 import { JWT, JWT_KEYS, NAME, NAME_RULE, PROJECT } from './schema.ts';
 import type { Settings } from './settings.ts';
 
 const SECRET_BYTES = 32;
-const SHORT_SECRET = `is shorter than ${SECRET_BYTES} bytes and may be guessed; make one with: openssl rand -base64 32`;
+const SHORT_SECRET = `is shorter than ${SECRET_BYTES} bytes and may be guessed; make one with: ${MAKE_KEY}`;
 
 export interface CheckedProjects {
   readonly projects: ReadonlyMap<string, ProjectConfig>;

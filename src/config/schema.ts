@@ -1,24 +1,25 @@
 /**
  * The keys of the configuration, each with its check and its default: one flat table per map of the file.
- * Keys that belong to later versions are known here, so that using one is answered precisely.
+ * `async` belongs to a later version and is known here, so that using it is answered precisely.
  */
 import { z } from 'zod';
 import { parseAddress } from './address.ts';
-import { parseEncryptionKey } from './keys.ts';
 import {
   appUrl,
   choice,
+  databaseUrl,
   duration,
+  encryptionKeys,
   flag,
   integer,
   jwksUrl,
   parsed,
-  refused,
   size,
   targets,
   text,
   variables,
   words,
+  workers,
 } from './values.ts';
 
 export type Block = Readonly<Record<string, z.ZodType>>;
@@ -35,18 +36,18 @@ export const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
 export const NAME_RULE = 'letters, digits, `-` and `_`, at most 63, starting with a letter or digit';
 
 const address = () => parsed('host:port, such as 127.0.0.1:8080, "[::1]:8080" or :8080', parseAddress);
-const ENCRYPTION_KEY =
-  '32 bytes as 64 hex digits or as base64, in quotes; make one with: openssl rand -base64 32';
 
 export const TOP = {
   listen: address().prefault('127.0.0.1:8080'),
   admin: address().prefault('127.0.0.1:8081'),
   adminToken: text('visible ASCII characters without spaces, in quotes', /^[\x21-\x7e]+$/).optional(),
   data: text().prefault('./data'),
-  database: refused('only the embedded store is part of this version; give `data` instead'),
-  role: z.literal('all', { error: 'only `all` is part of this version' }).prefault('all'),
-  workers: z.literal([1, '1'], { error: 'only 1 is part of this version' }).prefault(1),
-  encryptionKey: parsed(ENCRYPTION_KEY, parseEncryptionKey).optional(),
+  database: databaseUrl().optional(),
+  databasePassword: text().optional(),
+  databaseConnections: integer(1, 1_000).prefault(8),
+  role: choice(['all', 'gateway', 'dispatcher']).prefault('all'),
+  workers: workers(64).prefault(1),
+  encryptionKey: encryptionKeys().optional(),
   logLevel: choice(['debug', 'info', 'warn', 'error', 'silent']).prefault('info'),
   appTimeout: duration('10ms', '24h').prefault('15m'),
 } satisfies Block;

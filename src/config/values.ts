@@ -2,8 +2,11 @@
  * The kinds of values that a configuration key can hold, each as a zod check that says what it expects.
  * Text is taken wherever a number, a boolean or a list is, since a value may come from a variable.
  */
+import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { isAllowableTarget, isLoopbackHost } from './address.ts';
+import { DATABASE_URL, type DatabaseUrl, parseDatabaseUrl } from './database-url.ts';
+import { MAKE_KEY, parseEncryptionKey } from './keys.ts';
 import { parseDuration, parseSize } from './units.ts';
 
 const HTTP_URL = /^https?:\/\/[^\s\\/?#\p{Cc}][^\s\\\p{Cc}]*$/iu;
@@ -116,7 +119,45 @@ function httpUrl(text: string): URL | undefined {
   return url && url.username === '' && url.password === '' ? url : undefined;
 }
 
-/** A key that this version knows and cannot serve. */
-export function refused(reason: string) {
-  return z.undefined({ error: reason });
+export function databaseUrl() {
+  return z.string({ error: expected(DATABASE_URL) }).transform((text, context): DatabaseUrl => {
+    const read = parseDatabaseUrl(text);
+    if (!('faults' in read)) return read;
+    for (const message of read.faults) context.addIssue({ code: 'custom', message });
+    return z.NEVER;
+  });
+}
+
+const ENCRYPTION_KEY = `32 bytes as 64 hex digits or as base64, in quotes; make one with: ${MAKE_KEY}`;
+
+/** One, or a list of several that are different, or the same as text with commas. */
+export function encryptionKeys() {
+  const error = expected(ENCRYPTION_KEY);
+  return z
+    .union([z.string(), z.array(z.unknown()).min(1, { error })], { error })
+    .transform((given, context) => {
+      const items = typeof given === 'string' ? given.split(',').map(part => part.trim()) : given;
+      const tell = (index: number, message: string) => {
+        context.addIssue({ code: 'custom', message, path: items.length === 1 ? [] : [index] });
+      };
+      const keys = new Map<string, Uint8Array>();
+      for (const [index, item] of items.entries()) {
+        const key = typeof item === 'string' ? parseEncryptionKey(item) : undefined;
+        const name = Buffer.from(key ?? []).toString('hex');
+        if (key === undefined) tell(index, `expected ${ENCRYPTION_KEY}`);
+        else if (keys.has(name)) tell(index, 'is the same key as one before it');
+        else keys.set(name, key);
+      }
+      return [...keys.values()];
+    });
+}
+
+/** How many processes; `auto` is one for each processor that this one may use. */
+export function workers(max: number) {
+  const error = expected(`a whole number from 1 to ${max}, or auto`);
+  const fromText = (value: unknown) => {
+    if (value === 'auto') return Math.min(availableParallelism(), max);
+    return typeof value === 'string' && /^\d{1,4}$/.test(value) ? Number(value) : value;
+  };
+  return z.preprocess(fromText, z.int({ error }).min(1, { error }).max(max, { error }));
 }

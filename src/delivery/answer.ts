@@ -1,16 +1,27 @@
 /**
  * Gathers what a receiver answers to one attempt. The first of these settles it: the end of the answer, its
  * 64 KiB read, an error, or the deadline. A status that has arrived by then stands, whatever settled it.
+ *
+ * It has the last word on sending, too: undici calls `onRequestStart` when the connection is open, right
+ * before it writes the first byte of the request.
  */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import { AttemptFault } from './outcome.ts';
+import { WithheldError } from './withheld.ts';
 
 const MAX_READ = 64 * 1024;
 const MAX_EXCERPT = 4 * 1024;
 
+export interface AnswerOptions {
+  readonly clock: Pick<Clock, 'elapsed'>;
+  /** Whether the request may be sent. */
+  readonly permitted: () => boolean;
+}
+
 export class Answer implements Dispatcher.DispatchHandler {
   readonly #clock: Pick<Clock, 'elapsed'>;
+  readonly #permitted: () => boolean;
   readonly #settled = Promise.withResolvers<void>();
   #sentAt: number | undefined;
   #read = 0;
@@ -25,8 +36,9 @@ export class Answer implements Dispatcher.DispatchHandler {
   firstByteMs: number | undefined;
   excerpt: Uint8Array | undefined;
 
-  constructor(clock: Pick<Clock, 'elapsed'>) {
+  constructor({ clock, permitted }: AnswerOptions) {
     this.#clock = clock;
+    this.#permitted = permitted;
   }
 
   get settled(): Promise<void> {
@@ -39,7 +51,11 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#settle();
   }
 
-  onRequestStart(): void {
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (!this.#permitted()) {
+      controller.abort(new WithheldError('not_permitted', 'not permitted at the moment of sending'));
+      return;
+    }
     this.#sentAt = this.#clock.elapsed();
   }
 

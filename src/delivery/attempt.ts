@@ -1,6 +1,7 @@
 /**
  * One attempt: POSTs the body of a delivery to its target and tells what came of it. Whatever the receiver
- * does, or the network, is an Outcome and never an exception, and comes before the one deadline.
+ * does, or the network, is an Outcome and never an exception, and comes before the one deadline. An attempt
+ * that we did not send ourselves is withheld, which is no outcome.
  */
 import type { Clock } from '../clock.ts';
 import { type Logger, silentLogger } from '../log.ts';
@@ -9,9 +10,10 @@ import { Answer } from './answer.ts';
 import { type Clients, createClients } from './clients.ts';
 import { type ConnectTimings, createDialer, type Lookup, systemLookup } from './connect.ts';
 import { type AttemptErrorCode, AttemptFault, errorCode } from './outcome.ts';
-import { openPayload, type Payload } from './payload.ts';
+import { type Content, createPayload, type Payload } from './payload.ts';
 import { serviceSignature, standardSignature } from './signature.ts';
 import type { TargetPolicy } from './target.ts';
+import { WithheldError, type WithheldReason } from './withheld.ts';
 
 export interface AttemptRequest {
   readonly runId: string;
@@ -22,6 +24,8 @@ export interface AttemptRequest {
   readonly number: number;
   /** Send the Standard Webhooks headers besides. */
   readonly standardWebhooks: boolean;
+  /** Asked right before the request is written, and before each piece of a body that comes in pieces. */
+  readonly permitted: () => boolean;
 }
 
 export interface Outcome {
@@ -34,9 +38,13 @@ export interface Outcome {
   readonly timings: Omit<AttemptTimings, 'queueMs'>;
 }
 
+export interface Withheld {
+  readonly withheld: WithheldReason;
+}
+
 export interface Sender {
   /** Never rejects. */
-  send(request: AttemptRequest): Promise<Outcome>;
+  send(request: AttemptRequest): Promise<Outcome | Withheld>;
   /** Ends idle connections and cuts off the attempts in flight: those end as `interrupted`. */
   close(): Promise<void>;
 }
@@ -55,17 +63,18 @@ export function createSender(options: SenderOptions): Sender {
   const { policy, timeout, userAgent, clock, lookup = systemLookup, log = silentLogger } = options;
   const clients = createClients({ dial: createDialer({ policy, lookup, clock, timeout }) });
 
-  async function send(request: AttemptRequest): Promise<Outcome> {
+  async function send(request: AttemptRequest): Promise<Outcome | Withheld> {
     const startedAt = clock.now();
     const began = clock.elapsed();
-    const answer = new Answer(clock);
-    const cancelDeadline = clock.after(timeout, () => {
-      answer.fail(new AttemptFault('timeout', `no answer within ${timeout} ms`));
-    });
+    const answer = new Answer({ clock, permitted: request.permitted });
+    const payload = createPayload(request.body);
+    const cancelDeadline = clock.after(timeout, () => answer.fail(lateness(payload, timeout)));
     const timestamp = Math.floor(startedAt / 1000);
-    const connect = await exchange({ request, answer, clients, userAgent, timestamp });
+    const connect = await exchange({ request, answer, payload, clients, userAgent, timestamp });
     cancelDeadline();
-    if (answer.error !== undefined) logFault(log, request, answer);
+    const { error, status } = answer;
+    if (error !== undefined) logFault(log, request, answer);
+    if (error instanceof WithheldError && status === undefined) return { withheld: error.reason };
     const excerpt = withoutSecrets(answer.excerpt, request.confidential);
     return toOutcome({ answer, excerpt, connect, startedAt, totalMs: clock.elapsed() - began });
   }
@@ -73,46 +82,60 @@ export function createSender(options: SenderOptions): Sender {
   return { send, close: () => clients.close() };
 }
 
+function lateness({ reading }: Payload, timeout: number): Error {
+  return reading
+    ? new WithheldError('body_unreadable', `the body could not be read within ${timeout} ms`)
+    : new AttemptFault('timeout', `no answer within ${timeout} ms`);
+}
+
 interface Exchange {
   readonly request: AttemptRequest;
   readonly answer: Answer;
+  readonly payload: Payload;
   readonly clients: Clients;
   readonly userAgent: string;
   readonly timestamp: number;
 }
 
 /** Settles the answer, one way or the other, and tells how the connection was opened, if it was. */
-async function exchange({
-  request,
-  answer,
-  clients,
-  userAgent,
-  timestamp,
-}: Exchange): Promise<ConnectTimings> {
-  let payload: Payload | undefined;
+async function exchange(input: Exchange): Promise<ConnectTimings> {
+  const { request, answer, payload, clients } = input;
   try {
-    payload = await openPayload(request.body);
-    const headers = await attemptHeaders({ request, payload, userAgent, timestamp });
-    return answer.isSettled ? {} : await post({ target: request.target, headers, payload, answer, clients });
+    // The deadline holds here as well: a store that is away lets a body wait for as long as it is.
+    const message = await Promise.race([compose(input), answer.settled]);
+    if (message === undefined || answer.isSettled) return {};
+    return await post({ target: request.target, message, answer, clients });
   } catch (error) {
     answer.fail(error);
     return {};
   } finally {
-    await payload?.close().catch(error => answer.fail(error));
+    payload.close();
   }
+}
+
+interface Message {
+  readonly headers: string[];
+  readonly content: Content;
+}
+
+async function compose(input: Exchange): Promise<Message> {
+  const headers = await attemptHeaders(input);
+  return { headers, content: await input.payload.content(input.request.permitted) };
 }
 
 interface Post {
   readonly target: string;
-  readonly headers: string[];
-  readonly payload: Payload;
+  readonly message: Message;
   readonly answer: Answer;
   readonly clients: Clients;
 }
 
-async function post({ target, headers, payload, answer, clients }: Post): Promise<ConnectTimings> {
+async function post({ target, message, answer, clients }: Post): Promise<ConnectTimings> {
   const url = new URL(target);
-  const options = { method: 'POST', path: `${url.pathname}${url.search}`, headers, body: payload.content() };
+  const { headers, content } = message;
+  // undici takes an async iterable as well, and writes each piece as soon as it has it; its types do not say so.
+  const body = content as Uint8Array;
+  const options = { method: 'POST', path: `${url.pathname}${url.search}`, headers, body };
   const connection = clients.take(url.origin);
   connection.client.dispatch(options, answer);
   await answer.settled;
@@ -121,15 +144,8 @@ async function post({ target, headers, payload, answer, clients }: Post): Promis
   return connection.timings ?? {};
 }
 
-interface HeaderInput {
-  readonly request: AttemptRequest;
-  readonly payload: Payload;
-  readonly userAgent: string;
-  readonly timestamp: number;
-}
-
 /** A flat list of names and values. There is no Accept-Encoding: the answer is kept as it comes. */
-async function attemptHeaders({ request, payload, userAgent, timestamp }: HeaderInput): Promise<string[]> {
+async function attemptHeaders({ request, payload, userAgent, timestamp }: Exchange): Promise<string[]> {
   const { runId, number, standardWebhooks, confidential } = request;
   const { secret, authorization } = confidential;
   const digest =
@@ -188,9 +204,10 @@ function withoutSecrets(
 
 /** The code in the outcome is for tables; what lies behind it is for the one who looks into a case. */
 function logFault(log: Logger, { runId, number }: AttemptRequest, { error, status }: Answer): void {
-  const message = error instanceof Error ? error.message : String(error);
-  log.debug(
-    { event: 'attempt_fault', run_id: runId, attempt: number, status, fault: message },
-    'attempt fault',
-  );
+  const fault = error instanceof Error ? error.message : String(error);
+  const entry = { event: 'attempt_fault', run_id: runId, attempt: number, status, fault };
+  // Of our own making, and nobody else tells of it.
+  if (error instanceof WithheldError && error.reason === 'body_unreadable')
+    log.warn(entry, 'attempt withheld');
+  else log.debug(entry, 'attempt fault');
 }

@@ -9,17 +9,27 @@
  *                          a delivery has its slot when it is stored, and is counted along with that;
  *   ended                  the outcome is known and the slot given back; the outcome is being written.
  * Once that is written it waits for its time again, or is settled and leaves. It leaves as well, without an
- * outcome, when the store says that it is no longer this node's: cancelled, or taken over.
+ * outcome, when the store says that it is no longer this node's: cancelled, or taken over. An attempt that was
+ * counted but withheld is taken back, and the delivery waits again.
+ *
+ * While the store has no tenure, no attempt begins: what is due waits for its turn, and new deliveries are
+ * stored for whoever claims them. What is held stays, since it may still be ours; where it is not, the store
+ * says so at the next step. It may also come back by a claim, after another node took it over and left it:
+ * then the new entry counts, and the old one leaves in silence.
  *
  * While the store cannot write, its promises stay pending: deliveries stay in flight or ended, slots and room
  * run out, and nothing more is taken in until the store goes on. After `stop` nothing begins any more; what is
- * still pending then stays in the store, for the next start to recover and claim.
+ * still pending then is handed back to the store, for the next start or another node to claim.
  */
 import type { Body, DeliveryRef, NewDelivery, PendingDelivery, Store } from '../store/store.ts';
-import { type Held, originOf } from './held.ts';
+import type { Withheld } from './attempt.ts';
+import { type Claims, createClaims } from './claims.ts';
+import { handBack } from './hand-back.ts';
+import { type Held, heldByClaim, heldByHandOff, originOf } from './held.ts';
+import { Pending } from './pending.ts';
 import { createReport, type DispatcherEvents, type Report } from './report.ts';
 import { createRetries, type Retries } from './retries.ts';
-import { add, type Guest, Room } from './room.ts';
+import { type Guest, Room } from './room.ts';
 import { type SendingOptions, type Sent, sendHeld } from './sending.ts';
 import { type Turn, type TurnLimits, Turns } from './turns.ts';
 
@@ -36,6 +46,10 @@ export interface DispatcherOptions extends SendingOptions {
   readonly store: Store;
   readonly limits: DispatcherLimits;
   readonly events?: DispatcherEvents;
+  /** False: this node only stores deliveries, and others send them. */
+  readonly sends?: boolean;
+  /** True: other nodes use the store too, and their deliveries count as pending here as well. */
+  readonly shared?: boolean;
 }
 
 /** A delivery as its call made it; who owns it and when it begins is decided here. */
@@ -58,6 +72,11 @@ export interface Dispatcher {
    * can shorten the time left. Attempts not ended by then are left to count as interrupted.
    */
   stop(options: { graceMs: number }): Promise<void>;
+  /**
+   * Gives the store back what is still held. Comes after `stop`, and after the sender is closed: what is given
+   * back may be sent by others at once. Never rejects, and takes a few seconds at most.
+   */
+  handBack(): Promise<void>;
   /** Resolves once the delivery is durable; sending it comes after. */
   accept(delivery: Accepted): Promise<void>;
   /** Pending deliveries of a project: in memory, in the store, or on the way there. */
@@ -69,6 +88,9 @@ export interface Dispatcher {
 const MEMORY = 20_000;
 const BODIES = 64 * 1024 * 1024;
 
+/** How long a delivery waits whose body cannot be read, in milliseconds. */
+const UNREADABLE_MS = 1_000;
+
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
   return new MemoryDispatcher(options);
 }
@@ -79,20 +101,30 @@ class MemoryDispatcher implements Dispatcher {
   readonly #turns: Turns<Held>;
   readonly #room: Room;
   readonly #retries: Retries<Held>;
-  readonly #pending = new Map<string, number>();
+  readonly #claims: Claims;
+  readonly #pending: Pending;
+  readonly #sends: boolean;
+  /** What is held and stored, each delivery once: an entry that is not here was replaced by a later claim. */
+  readonly #held = new Map<DeliveryRef, Held>();
   /** Attempts, from their turn until their outcome is written, and claims. */
   readonly #running = new Set<Promise<void>>();
   readonly #ended = Promise.withResolvers<void>();
   #phase: 'idle' | 'running' | 'stopping' | 'ended' = 'idle';
   /** Deliveries that are being stored and will wait for their turn: none may overtake them. */
   #arriving = 0;
-  /** Whether the store may have unowned deliveries. */
-  #unclaimed = true;
-  #claiming = false;
+  #handedBack = false;
 
   constructor(options: DispatcherOptions) {
-    const { clock, limits, log, events = {} } = options;
+    const { store, clock, limits, log, events = {}, sends = true } = options;
     this.#options = options;
+    this.#sends = sends;
+    this.#pending = new Pending({ store, clock, log });
+    this.#claims = createClaims({
+      store,
+      room: () => (sends && this.#phase === 'running' ? this.#room.claimable() : 0),
+      takeIn: claimed => this.#takeIn(claimed),
+      track: work => this.#track(work),
+    });
     this.#report = createReport({ log, events });
     this.#turns = new Turns(limits);
     this.#room = new Room({ deliveries: limits.memory ?? MEMORY, bodies: limits.bodies ?? BODIES });
@@ -100,109 +132,101 @@ class MemoryDispatcher implements Dispatcher {
   }
 
   async start(): Promise<void> {
-    const { store, log } = this.#options;
-    const recovered = await store.recover();
-    if (recovered > 0) log.info({ recovered }, 'deliveries taken up from an earlier process');
-    const { pending } = await store.backlog();
-    for (const [projectId, count] of pending) add(this.#pending, projectId, count);
+    if (this.#sends) await this.#recover();
+    await this.#pending.read();
     if (this.#phase !== 'idle') return;
     this.#phase = 'running';
-    this.#claim();
+    if (this.#options.shared === true) this.#pending.keepFresh();
+    this.#claims.look();
   }
 
   async stop({ graceMs }: { graceMs: number }): Promise<void> {
     if (graceMs <= 0) this.#end();
     else if (this.#phase !== 'ended') this.#phase = 'stopping';
     this.#retries.clear();
+    this.#pending.stop();
     const cancel = this.#options.clock.after(graceMs, () => this.#end());
     await Promise.race([Promise.allSettled(this.#running), this.#ended.promise]);
     cancel();
     this.#end();
   }
 
+  async handBack(): Promise<void> {
+    if (this.#sends) this.#handedBack = await handBack(this.#options);
+  }
+
   async accept(delivery: Accepted): Promise<void> {
+    const { store, clock } = this.#options;
     const { projectId } = delivery;
+    // From before the attempt is counted, which the insert may do.
+    const tenure = this.#sends && this.#phase === 'running' ? store.tenure : undefined;
     const guest = { projectId, origin: originOf(delivery.target), claimed: false, repeated: false };
-    const owned = this.#phase === 'running' && this.#room.admits(guest);
+    const owned = tenure !== undefined && this.#room.admits(guest);
     if (owned) this.#room.enter(guest);
-    const counted = owned && this.#arriving === 0 && this.#turns.take(guest);
-    const arriving = owned && !counted;
+    const counted = owned && this.#arriving === 0 && this.#turns.take(guest) ? tenure : undefined;
+    const arriving = owned && counted === undefined;
     if (arriving) this.#arriving += 1;
-    const begun = counted ? { begunAt: this.#options.clock.now() } : {};
-    add(this.#pending, projectId, 1);
+    const begun = counted === undefined ? {} : { begunAt: clock.now() };
+    const { mark } = this.#pending;
+    this.#pending.change(projectId, 1, mark);
     try {
-      const ref = await this.#options.store.insert({ ...delivery, owned, ...begun });
+      const ref = await store.insert({ ...delivery, owned, ...begun });
       // Whoever awaits this goes on first: a caller's answer may hang on it.
       setImmediate(() => {
         if (arriving) this.#arriving -= 1;
         if (owned) this.#handOff(ref, delivery, guest, counted);
-        else this.#leftUnowned();
+        else this.#claims.expect();
       });
     } catch (error) {
       if (arriving) this.#arriving -= 1;
-      if (counted) this.#freeSlot(guest);
+      if (counted !== undefined) this.#freeSlot(guest);
       if (owned) this.#room.leave(guest);
-      add(this.#pending, projectId, -1);
+      this.#pending.change(projectId, -1, mark);
       throw error;
     }
   }
 
   pending(projectId: string): number {
-    return this.#pending.get(projectId) ?? 0;
+    return this.#pending.of(projectId);
   }
 
   size(): DispatcherSize {
+    if (this.#handedBack) return { held: 0, waiting: 0, inFlight: 0 };
     return { held: this.#room.held, waiting: this.#turns.waiting, inFlight: this.#turns.inFlight };
   }
 
-  /** `counted`: it has its slot already. */
-  #handOff(ref: DeliveryRef, delivery: Accepted, guest: Guest & Turn, counted: boolean): void {
+  async #recover(): Promise<void> {
+    const { store, log } = this.#options;
+    store.watch(() => this.#wake());
+    const recovered = await store.recover();
+    if (recovered > 0) log.info({ recovered }, 'deliveries taken up from an earlier process');
+  }
+
+  /** The store has deliveries that another node left, or its tenure back. */
+  #wake(): void {
+    this.#claims.expect();
+    this.#serve();
+  }
+
+  /** `counted`: the tenure in which its attempt was counted; it has its slot already then. */
+  #handOff(ref: DeliveryRef, delivery: Accepted, guest: Guest & Turn, counted: number | undefined): void {
     if (this.#phase === 'ended') return; // the next start finds it in the store
-    const { runId, app, target, createdAt, confidential, body } = delivery;
+    const { body } = delivery;
     const bytes = 'bytes' in body && this.#room.keepBody(body.bytes.length) ? body.bytes : undefined;
-    const first = { round: 1, attempts: counted ? 1 : 0, trigger: 'automatic', dueAt: createdAt } as const;
-    const held = { ...guest, ...first, counted, ref, runId, app, target, createdAt, confidential, bytes };
-    if (counted) this.#track(this.#attempt(held));
-    else this.#takeTurn([held]);
-  }
-
-  #leftUnowned(): void {
-    this.#unclaimed = true;
-    this.#claim();
-  }
-
-  /** Takes a batch from the store when there is room for one and the store may have some. */
-  #claim(): void {
-    const limit = this.#room.claimable();
-    if (this.#phase !== 'running' || this.#claiming || !this.#unclaimed || limit === 0) return;
-    this.#claiming = true;
-    this.#unclaimed = false;
-    this.#track(this.#claimBatch(limit));
-  }
-
-  async #claimBatch(limit: number): Promise<void> {
-    try {
-      const claimed = await this.#options.store.claim(limit);
-      // Fewer than asked for does not mean that there are no more.
-      if (claimed.length > 0) this.#unclaimed = true;
-      this.#takeIn(claimed);
-    } catch (error) {
-      this.#unclaimed = true;
-      throw error;
-    } finally {
-      this.#claiming = false;
-    }
-    this.#claim();
+    const held = heldByHandOff({ ref, delivery, guest, bytes, counted: counted !== undefined });
+    // A claim that was faster has its latest state: it was taken over and left again before the store answered.
+    if (!this.#held.has(ref)) this.#held.set(ref, held);
+    if (counted === undefined) this.#takeTurn([held]);
+    else this.#track(this.#attempt(held, counted));
   }
 
   #takeIn(claimed: readonly PendingDelivery[]): void {
     const now = this.#options.clock.now();
     const due: Held[] = [];
     for (const delivery of claimed) {
-      const origin = originOf(delivery.target);
-      const repeated = delivery.attempts > 0;
-      const held = { ...delivery, origin, repeated, claimed: true, counted: false, bytes: undefined };
+      const held = heldByClaim(delivery);
       this.#room.enter(held);
+      this.#held.set(held.ref, held);
       if (held.dueAt > now) this.#waitUntil(held, held.dueAt);
       else due.push(held);
     }
@@ -222,26 +246,32 @@ class MemoryDispatcher implements Dispatcher {
   /** Begins attempts while there is a slot and someone whose turn it is. */
   #serve(): void {
     while (this.#phase === 'running') {
-      const held = this.#turns.next();
-      if (held === undefined) return;
-      this.#track(this.#attempt(held));
+      const { tenure } = this.#options.store;
+      const held = tenure === undefined ? undefined : this.#turns.next();
+      if (tenure === undefined || held === undefined) return;
+      this.#track(this.#attempt(held, tenure));
     }
   }
 
-  async #attempt(held: Held): Promise<void> {
+  async #attempt(held: Held, tenure: number): Promise<void> {
+    const { mark } = this.#pending;
     try {
-      const sent = await sendHeld(this.#options, held, this.#takeBody(held)).finally(() =>
-        this.#freeSlot(held),
-      );
-      // Cut off by the end of the grace: as after a crash, the next start finds it interrupted.
+      const sent = await this.#send(held, tenure).finally(() => this.#freeSlot(held));
+      // Cut off by the end of the grace: as after a crash, it counts as interrupted.
       if (this.#phase === 'ended') return;
-      if (sent === undefined) this.#leave(held);
+      if (sent === undefined || this.#isReplaced(held)) this.#leave(held, mark);
+      else if ('withheld' in sent) await this.#takeBack(held, sent);
       else await this.#conclude(held, sent);
     } catch (error) {
       // It stays pending, in the store alone, until the next start.
-      this.#room.leave(held);
+      this.#forget(held);
       throw error;
     }
+  }
+
+  async #send(held: Held, tenure: number): Promise<Sent | Withheld | undefined> {
+    const kept = this.#takeBody(held);
+    return this.#isReplaced(held) ? undefined : await sendHeld(this.#options, { held, tenure, kept });
   }
 
   /** The bytes serve one attempt; later ones, if any, read the store. */
@@ -258,25 +288,50 @@ class MemoryDispatcher implements Dispatcher {
     this.#serve();
   }
 
+  /** It waits for its turn again, or, where its body is the reason, a little first. */
+  async #takeBack(held: Held, { withheld }: Withheld): Promise<void> {
+    const { store, clock, log } = this.#options;
+    const { mark } = this.#pending;
+    if (!(await store.withdrawAttempt(held.ref)) || this.#isReplaced(held)) {
+      log.debug({ run_id: held.runId }, 'the delivery is no longer ours');
+      this.#leave(held, mark);
+      return;
+    }
+    held.attempts -= 1;
+    if (withheld === 'not_permitted') this.#takeTurn([held]);
+    else this.#waitUntil(held, clock.now() + UNREADABLE_MS);
+  }
+
   async #conclude(held: Held, { outcome: { timings, ...answer }, next }: Sent): Promise<void> {
     const queueMs = Math.max(0, answer.startedAt - held.dueAt);
     const result = { number: held.attempts, ...answer, timings: { queueMs, ...timings } };
     this.#report.attempt(held, result, next);
+    const { mark } = this.#pending;
     const written = await this.#options.store.endAttempt(held.ref, result, next);
-    if (written && next.state === 'pending') {
+    if (written && next.state === 'pending' && !this.#isReplaced(held)) {
       held.repeated = true;
       this.#waitUntil(held, next.dueAt);
       return;
     }
     if (!written) this.#options.log.debug({ run_id: held.runId }, 'the delivery is no longer ours');
     else if (next.state !== 'pending') this.#report.settled(held, result, next);
-    this.#leave(held);
+    this.#leave(held, mark);
   }
 
-  #leave(held: Held): void {
+  #leave(held: Held, mark: number): void {
+    // One that was replaced is still pending, as the one that replaced it.
+    if (!this.#isReplaced(held)) this.#pending.change(held.projectId, -1, mark);
+    this.#forget(held);
+    this.#claims.look();
+  }
+
+  #forget(held: Held): void {
     this.#room.leave(held);
-    add(this.#pending, held.projectId, -1);
-    this.#claim();
+    if (!this.#isReplaced(held)) this.#held.delete(held.ref);
+  }
+
+  #isReplaced(held: Held): boolean {
+    return this.#held.get(held.ref) !== held;
   }
 
   /** Work goes on by itself. Only a bug makes it reject, or a store that was closed after the end. */

@@ -1,16 +1,17 @@
 /**
- * One attempt of a held delivery: counted in the store, unless it came counted, then sent, then judged.
+ * One attempt of a held delivery: counted in the store, unless it came counted, then sent, then judged. It is
+ * sent only while the tenure lasts in which it was counted.
  */
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../log.ts';
 import type { Body, Next, Store } from '../store/store.ts';
-import type { Outcome, Sender } from './attempt.ts';
+import type { Outcome, Sender, Withheld } from './attempt.ts';
 import type { Held } from './held.ts';
 import { judgeOutcome } from './outcome.ts';
 import { afterAttempt } from './policy.ts';
 
 export interface SendingOptions {
-  readonly store: Pick<Store, 'beginAttempt' | 'body'>;
+  readonly store: Pick<Store, 'beginAttempt' | 'body' | 'tenure'>;
   readonly sender: Pick<Sender, 'send'>;
   readonly clock: Clock;
   /** At least 0, below 1. */
@@ -29,12 +30,19 @@ export interface Sent {
 /** No further attempt can bring back a body that the store has lost. */
 const BODY_LOST: Next = { state: 'failed', reason: 'exhausted' };
 
-/** Undefined when the delivery is no longer this node's to send. `kept` is its body, where memory has it. */
+export interface Sending {
+  readonly held: Held;
+  /** The store's, from before the attempt is counted. */
+  readonly tenure: number;
+  /** The body, where memory has it. */
+  readonly kept: Body | undefined;
+}
+
+/** Undefined when the delivery is no longer this node's to send. */
 export async function sendHeld(
   { store, sender, clock, random, log, standardWebhooks }: SendingOptions,
-  held: Held,
-  kept: Body | undefined,
-): Promise<Sent | undefined> {
+  { held, tenure, kept }: Sending,
+): Promise<Sent | Withheld | undefined> {
   const { ref, runId, projectId, target, confidential } = held;
   const startedAt = clock.now();
   if (held.counted) {
@@ -57,7 +65,9 @@ export async function sendHeld(
     body,
     number,
     standardWebhooks: standardWebhooks(projectId),
+    permitted: () => store.tenure === tenure,
   });
+  if ('withheld' in outcome) return outcome;
   const verdict = judgeOutcome(outcome);
   return { outcome, next: afterAttempt({ verdict, attempts: number, now: clock.now(), random }) };
 }

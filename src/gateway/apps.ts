@@ -4,7 +4,7 @@
  */
 import { Pool } from 'undici';
 import type { AppConfig } from '../config/config.ts';
-import type { Host, Lease } from '../runtime/host.ts';
+import type { Lease, Lessor } from '../runtime/host.ts';
 
 export interface Way {
   /** What the app is called in `Host`. */
@@ -23,7 +23,7 @@ export interface Ways {
 export interface WaysOptions {
   /** Bounds the wait for an answer's head, and then each silence within its body. */
   readonly appTimeout: number;
-  readonly host: Pick<Host, 'lease'>;
+  readonly host: Lessor;
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;

@@ -17,7 +17,7 @@ import {
   omittedEnvelope,
   type RunIdentity,
 } from '../delivery/envelope.ts';
-import type { Body } from '../store/store.ts';
+import type { NewBody } from '../store/store.ts';
 import { codingsOf, decodeSmall, decodeStream } from './decode.ts';
 import type { Spool, SpoolFile } from './spool.ts';
 
@@ -79,7 +79,7 @@ export class Capture {
   }
 
   /** The answer is complete: its delivery's body. At once where it is small. */
-  complete(finish: Finish): Body | Promise<Body> {
+  complete(finish: Finish): NewBody | Promise<NewBody> {
     const { run, head, maxBody } = this.#options;
     if (this.#size > maxBody) {
       return { bytes: omittedEnvelope(run, head, { bytes: this.#size, limit: maxBody }, finish) };
@@ -107,7 +107,11 @@ export class Capture {
     return this.#codings === undefined ? { ...head, contentEncoding } : head;
   }
 
-  #completeEncoded(bytes: Uint8Array, codings: readonly string[], finish: Finish): Body | Promise<Body> {
+  #completeEncoded(
+    bytes: Uint8Array,
+    codings: readonly string[],
+    finish: Finish,
+  ): NewBody | Promise<NewBody> {
     const { run, head, maxBody } = this.#options;
     try {
       const decoded = decodeSmall(bytes, codings, Math.min(DECODE_AT_ONCE, maxBody));
@@ -151,7 +155,7 @@ export class Capture {
     return this.#file!.append(encoded);
   }
 
-  async #completeFile(file: SpoolFile, finish: Finish): Promise<Body> {
+  async #completeFile(file: SpoolFile, finish: Finish): Promise<NewBody> {
     const [kind] = this.#kinds;
     const end = this.#encoder?.end();
     if (end !== undefined) {
@@ -170,7 +174,7 @@ export class Capture {
     source: () => AsyncIterable<Uint8Array>,
     codings: readonly string[],
     finish: Finish,
-  ): Promise<Body> {
+  ): Promise<NewBody> {
     const ceiling = this.#options.maxBody * COUNTED;
     const decoded = (): AsyncIterable<Uint8Array> => decodeStream(source(), codings, ceiling);
     for (const kind of this.#kinds) {
@@ -191,12 +195,12 @@ export class Capture {
     head: AnswerHead,
     source: AsyncIterable<Uint8Array>,
     finish: Finish,
-  ): Promise<Body | 'other kind'> {
+  ): Promise<NewBody | 'other kind'> {
     const { run, maxBody, spool } = this.#options;
     const file = spool.create(run.runId);
     const encoder = createEncoder(kind, head.contentType);
     let size = 0;
-    let finished: Body | undefined;
+    let finished: NewBody | undefined;
     try {
       file.append(Buffer.from(envelopeHead(run, head, kind)));
       for await (const chunk of source) {

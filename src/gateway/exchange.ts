@@ -16,7 +16,7 @@ import { isEventStream } from '../delivery/result.ts';
 import { Problem } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import type { Lease } from '../runtime/host.ts';
-import type { Body } from '../store/store.ts';
+import type { NewBody } from '../store/store.ts';
 import type { Answer, AppHead } from './answer.ts';
 import { createEnvelopeAnswer } from './answer-envelope.ts';
 import { createPassedAnswer } from './answer-passed.ts';
@@ -149,7 +149,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
    * The answer is complete: stores its delivery where one is asked for, then lets `release` give the caller
    * the end.
    */
-  complete(statusCode: number, finish: Finish, body: () => Body | Promise<Body>, release: () => void): void {
+  complete(
+    statusCode: number,
+    finish: Finish,
+    body: () => NewBody | Promise<NewBody>,
+    release: () => void,
+  ): void {
     this.#close();
     if (this.run.webhook === undefined) {
       this.#release(release);
@@ -204,7 +209,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     );
   }
 
-  #deliver(statusCode: number, finish: Finish, body: () => Body | Promise<Body>, release: () => void): void {
+  #deliver(
+    statusCode: number,
+    finish: Finish,
+    body: () => NewBody | Promise<NewBody>,
+    release: () => void,
+  ): void {
     const { clock, commitWait, onLateCommit } = this.deps;
     let cancel: (() => void) | undefined;
     const settle = (): void => {
@@ -228,7 +238,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       .finally(() => this.#on.settled());
   }
 
-  async #store(statusCode: number, finish: Finish, body: () => Body | Promise<Body>): Promise<void> {
+  async #store(statusCode: number, finish: Finish, body: () => NewBody | Promise<NewBody>): Promise<void> {
     const { runId, projectId, app, webhook } = this.run;
     const made = body();
     await this.deps.accept({

@@ -11,7 +11,7 @@ import type { Accepted } from '../delivery/dispatcher.ts';
 import type { TargetPolicy } from '../delivery/target.ts';
 import { Problem } from '../errors.ts';
 import type { Logger } from '../log.ts';
-import type { Host, Lease } from '../runtime/host.ts';
+import type { Lease, Lessor } from '../runtime/host.ts';
 import { createWays, pathAt, type Way, type Ways } from './apps.ts';
 import type { Authenticator } from './auth.ts';
 import { type CallEvents, type CallReport, createCallReport } from './call-report.ts';
@@ -41,7 +41,7 @@ export interface IntakeOptions {
   readonly policy: TargetPolicy;
   readonly deliveries: Deliveries;
   /** Apps that run here. */
-  readonly host: Pick<Host, 'lease'>;
+  readonly host: Lessor;
   readonly spool: Spool;
   readonly clock: Clock;
   readonly log: Logger;

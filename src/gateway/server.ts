@@ -3,7 +3,7 @@
  * intake's.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, type Socket, Server as TcpServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Address } from '../config/config.ts';
 import { listenError, Problem } from '../errors.ts';
@@ -12,9 +12,29 @@ import { refuseConnection } from './unreadable.ts';
 import { isWebSocket } from './websocket.ts';
 
 export interface Gateway {
+  /** How many callers are connected. */
+  readonly connections: number;
   listen(address: Address): Promise<AddressInfo>;
-  /** Takes no more calls and lets those under way end, for at most `graceMs`. */
-  stop(graceMs: number): Promise<void>;
+  /** The next `count` answers are the last on their connections: those callers come again on new ones. */
+  shed(count: number): void;
+  /** Takes no more calls and lets those under way end. */
+  stop(manner: GatewayStop): Promise<void>;
+}
+
+export interface GatewayStop {
+  /** How long calls may take to end. */
+  readonly graceMs: number;
+  /**
+   * Before that, for so long, calls are taken as ever, but each as the last on its connection: a balancer that
+   * sees that the node is no longer ready gives them to others, and none is lost.
+   */
+  readonly noticeMs?: number;
+  /**
+   * Another process takes calls at the same address. Callers then keep their connections until an answer has
+   * told them that it is the last: whoever closes a connection just as a call comes over it fails that call.
+   * WebSockets have the whole time.
+   */
+  readonly handOver?: boolean;
 }
 
 const HEADERS_TIMEOUT_MS = 30_000;
@@ -24,6 +44,8 @@ const IDLE_CALLER_MS = 65_000;
 const SETTLE_MS = 5_000;
 /** Between two looks, while the listener stops, for connections whose call has ended. */
 const CLOSE_IDLE_MS = 50;
+/** How long a caller may wait with its next call after a hand-over. */
+const HANDED_OVER_IDLE_MS = 5_000;
 
 export function createGateway(options: IntakeOptions): Gateway {
   return new PublicListener(options);
@@ -36,11 +58,22 @@ class PublicListener implements Gateway {
   /** Those that have left HTTP, or may, and what they are joined with: the server does not know them any more. */
   readonly #upgraded = new Set<Duplex>();
   #server: Server | undefined;
+  /** So many answers are to be the last on their connections. */
+  #closing = 0;
   #stopping = false;
+  #handingOver = false;
 
   constructor(options: IntakeOptions) {
     this.#options = options;
     this.#intake = new Intake(options);
+  }
+
+  get connections(): number {
+    return this.#connections.size;
+  }
+
+  shed(count: number): void {
+    this.#closing = Math.max(this.#closing, count);
   }
 
   async listen({ host, port }: Address): Promise<AddressInfo> {
@@ -62,7 +95,10 @@ class PublicListener implements Gateway {
     // A request that expects something is a request like any other here.
     for (const event of ['request', 'checkContinue', 'checkExpectation']) {
       server.on(event, (req: IncomingMessage, res: ServerResponse) => {
-        if (this.#stopping) res.shouldKeepAlive = false;
+        if (this.#closing > 0) {
+          this.#closing -= 1;
+          res.shouldKeepAlive = false;
+        }
         this.#intake.take(req, res);
       });
     }
@@ -80,26 +116,48 @@ class PublicListener implements Gateway {
     return server.address() as AddressInfo;
   }
 
-  async stop(graceMs: number): Promise<void> {
+  async stop({ graceMs, noticeMs = 0, handOver = false }: GatewayStop): Promise<void> {
     const server = this.#server;
     if (server === undefined) return;
+    this.#closing = Number.POSITIVE_INFINITY;
+    if (noticeMs > 0) await new Promise<void>(resolve => void this.#options.clock.after(noticeMs, resolve));
     this.#stopping = true;
+    this.#handingOver = handOver;
     const closed = new Promise<void>(resolve => {
-      server.close(() => resolve());
+      // The HTTP server's own closes idle connections at once.
+      if (handOver) TcpServer.prototype.close.call(server, () => resolve());
+      else server.close(() => resolve());
     });
+    const ended = Promise.all([closed, this.#intake.idle()]);
+    const cancel = handOver ? this.#letGo(server) : this.#cutOff(server);
+    await Promise.race([ended, this.#endOfGrace(server, graceMs, ended)]);
+    cancel();
+    await this.#intake.close();
+  }
+
+  /** Connections without a call are closed, now and whenever one ends; the returned function ends that. */
+  #cutOff(server: Server): () => void {
     for (const socket of this.#upgraded) socket.destroy();
     this.#closeIdle(server);
     const closing = setInterval(() => this.#closeIdle(server), CLOSE_IDLE_MS);
-    const ended = Promise.all([closed, this.#intake.idle()]);
-    await Promise.race([ended, this.#endOfGrace(server, graceMs, ended)]);
-    clearInterval(closing);
-    await this.#intake.close();
+    return () => clearInterval(closing);
+  }
+
+  /** Connections without a call are closed after a while. */
+  #letGo(server: Server): () => void {
+    server.keepAliveTimeout = HANDED_OVER_IDLE_MS;
+    for (const socket of this.#connections) {
+      // It has a timeout only between two calls; the next call takes it off again.
+      if (socket.timeout) socket.setTimeout(HANDED_OVER_IDLE_MS);
+    }
+    return this.#options.clock.after(HANDED_OVER_IDLE_MS, () => this.#closeUnused());
   }
 
   /** Calls that have not ended by then fail; resolves when those are settled, or have had time for it. */
   async #endOfGrace(server: Server, graceMs: number, ended: Promise<unknown>): Promise<void> {
     if (!(await this.#passes(graceMs, ended))) return;
     this.#intake.failAll(new Problem('shutting_down', 'The service stopped before the app had answered'));
+    for (const socket of this.#upgraded) socket.destroy();
     server.closeAllConnections();
     await this.#passes(SETTLE_MS, ended);
   }
@@ -118,11 +176,15 @@ class PublicListener implements Gateway {
   /** Of callers who wait with their next call, or have not sent one yet. */
   #closeIdle(server: Server): void {
     server.closeIdleConnections();
+    this.#closeUnused();
+  }
+
+  #closeUnused(): void {
     for (const socket of this.#connections) if (socket.bytesRead === 0) socket.destroy();
   }
 
   #track(socket: Duplex): void {
-    if (this.#stopping) socket.destroy();
+    if (this.#stopping && !this.#handingOver) socket.destroy();
     this.#upgraded.add(socket);
     socket.once('close', () => this.#upgraded.delete(socket));
   }

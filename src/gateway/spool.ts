@@ -6,7 +6,7 @@
 import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../log.ts';
-import type { Body } from '../store/store.ts';
+import type { NewBody } from '../store/store.ts';
 
 export interface Spool {
   /** Bytes of unfinished answers that are in memory now, over all calls. */
@@ -32,13 +32,20 @@ export class MemoryGauge {
   }
 }
 
-export function createSpool({ dir, log }: { dir: string; log: Logger }): Spool {
+export interface SpoolOptions {
+  readonly dir: string;
+  /** Of files that are being written; in `dir` unless given. */
+  readonly draftDir?: string;
+  readonly log: Logger;
+}
+
+export function createSpool({ dir, draftDir = dir, log }: SpoolOptions): Spool {
   let serial = 0;
   return {
     memory: new MemoryGauge(),
-    create: name => new SpoolFile({ dir, name, draft: `${name}.${++serial}`, log }),
+    create: name => new SpoolFile({ dir, name, draft: join(draftDir, `${name}.${++serial}`), log }),
     async start() {
-      await mkdir(dir, { recursive: true, mode: 0o700 });
+      await mkdir(draftDir, { recursive: true, mode: 0o700 });
     },
   };
 }
@@ -50,14 +57,13 @@ interface SpoolFileOptions {
   readonly dir: string;
   /** Of the finished file. */
   readonly name: string;
-  /** Of the file while it is written. */
+  /** Path of the file while it is written. */
   readonly draft: string;
   readonly log: Logger;
 }
 
 export class SpoolFile {
   readonly #options: SpoolFileOptions;
-  readonly #draft: string;
   #handle: FileHandle | undefined;
   #queue: Uint8Array[] = [];
   #queued = 0;
@@ -68,7 +74,6 @@ export class SpoolFile {
 
   constructor(options: SpoolFileOptions) {
     this.#options = options;
-    this.#draft = join(options.dir, options.draft);
   }
 
   get size(): number {
@@ -94,7 +99,7 @@ export class SpoolFile {
    * Everything on disk and synced, under its final name (durable with the directory, which is the store's to
    * sync); in memory where the disk would not have it.
    */
-  async finish(): Promise<Body> {
+  async finish(): Promise<NewBody> {
     await this.#writing;
     if (!this.#failed) {
       try {
@@ -102,7 +107,7 @@ export class SpoolFile {
         await this.#handle?.close();
         this.#handle = undefined;
         const file = join(this.#options.dir, this.#options.name);
-        await rename(this.#draft, file);
+        await rename(this.#options.draft, file);
         return { file, size: this.#written };
       } catch (error) {
         this.#refused(error);
@@ -138,14 +143,14 @@ export class SpoolFile {
     await this.#writing;
     await this.#handle?.close().catch(() => {});
     this.#handle = undefined;
-    await rm(this.#draft, { force: true }).catch(error => {
-      this.#options.log.warn({ err: error, file: this.#draft }, 'a spool file could not be removed');
+    await rm(this.#options.draft, { force: true }).catch(error => {
+      this.#options.log.warn({ err: error, file: this.#options.draft }, 'a spool file could not be removed');
     });
   }
 
   async #write(): Promise<void> {
     try {
-      this.#handle ??= await open(this.#draft, 'wx+', 0o600);
+      this.#handle ??= await open(this.#options.draft, 'wx+', 0o600);
       while (this.#queue.length > 0 && !this.#failed) {
         const [chunk] = this.#queue;
         const { bytesWritten } = await this.#handle.write(chunk!, 0, chunk!.length, this.#written);
@@ -179,7 +184,7 @@ export class SpoolFile {
 
   async #readBack(): Promise<Buffer> {
     if (this.#written === 0) return Buffer.alloc(0);
-    const handle = this.#handle ?? (await open(this.#draft, 'r'));
+    const handle = this.#handle ?? (await open(this.#options.draft, 'r'));
     this.#handle = handle;
     const bytes = Buffer.alloc(this.#written);
     await handle.read(bytes, 0, bytes.length, 0);

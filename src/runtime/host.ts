@@ -7,15 +7,20 @@ import { join } from 'node:path';
 import type { Clock } from '../clock.ts';
 import type { AppConfig, Config, ProcessConfig } from '../config/config.ts';
 import type { Logger } from '../log.ts';
-import { HostedApp, type Lease } from './hosted-app.ts';
+import { HostedApp, type HostedLease, type Lease } from './hosted-app.ts';
 
 export type { Lease };
 
-export interface Host {
-  /** Starts what is to be up from the beginning; does not wait until it is ready. */
-  start(): Promise<void>;
+/** Who gives calls their places. */
+export interface Lessor {
   /** A place for a call of this app, at once, or later while it is `wanted`. Throws or rejects with a Problem. */
   lease(app: AppConfig, wanted: () => boolean): Lease | Promise<Lease>;
+}
+
+export interface Host extends Lessor {
+  /** Starts what is to be up from the beginning; does not wait until it is ready. */
+  start(): Promise<void>;
+  lease(app: AppConfig, wanted: () => boolean): HostedLease | Promise<HostedLease>;
   /** New processes for an app whose files have changed. */
   reload(app: AppConfig): void;
   /** Ends all processes. */

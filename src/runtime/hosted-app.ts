@@ -14,6 +14,7 @@ import type { Clock } from '../clock.ts';
 import type { ProcessConfig } from '../config/config.ts';
 import { Problem } from '../errors.ts';
 import type { Logger } from '../log.ts';
+import type { Door } from './door.ts';
 import { describeExit, Replica, StartFailure } from './replica.ts';
 
 /** A call's place in a process. */
@@ -25,6 +26,12 @@ export interface Lease {
   timedOut(): void;
   /** Whether the process has ended, or does so within a moment: a lost connection is seen before its cause. */
   readonly crashed?: () => Promise<boolean>;
+}
+
+/** A place in a process that runs here. */
+export interface HostedLease extends Lease {
+  readonly door: Door;
+  readonly crashed: () => Promise<boolean>;
 }
 
 export interface HostedAppOptions {
@@ -45,7 +52,7 @@ const CRASH_NOTICE_MS = 1_000;
 interface Waiting {
   /** Whether somebody still waits. */
   wanted(): boolean;
-  grant(lease: Lease): void;
+  grant(lease: HostedLease): void;
   refuse(problem: Problem): void;
 }
 
@@ -78,7 +85,7 @@ export class HostedApp {
   }
 
   /** A place at once, or later while it is `wanted`; throws a Problem when too many wait already. */
-  lease(wanted: () => boolean): Lease | Promise<Lease> {
+  lease(wanted: () => boolean): HostedLease | Promise<HostedLease> {
     if (this.#stopped) throw new Problem('shutting_down');
     this.start();
     const free = this.#waiting.length === 0 ? this.#freest() : undefined;
@@ -97,9 +104,9 @@ export class HostedApp {
   }
 
   /** For as long as the app may take to answer: a place that comes later would be of no use. */
-  async #wait(wanted: () => boolean): Promise<Lease> {
+  async #wait(wanted: () => boolean): Promise<HostedLease> {
     const { clock, appTimeout } = this.#options;
-    const { promise, resolve: grant, reject: refuse } = Promise.withResolvers<Lease>();
+    const { promise, resolve: grant, reject: refuse } = Promise.withResolvers<HostedLease>();
     const waiting = { wanted, grant, refuse };
     this.#waiting.push(waiting);
     const cancel = clock.after(appTimeout, () => {
@@ -221,12 +228,13 @@ export class HostedApp {
     }
   }
 
-  #occupy(member: Member): Lease {
+  #occupy(member: Member): HostedLease {
     const { replica } = member;
     replica.active++;
     let over = false;
     return {
       pool: replica.pool,
+      door: replica.door,
       done: () => {
         if (over) return;
         over = true;

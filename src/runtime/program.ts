@@ -4,9 +4,7 @@
  */
 import { fileURLToPath } from 'node:url';
 import type { ProcessConfig } from '../config/config.ts';
-
-/** Where the process is to listen. */
-export type Door = { readonly socket: string } | { readonly port: number };
+import type { Door } from './door.ts';
 
 export interface Program {
   readonly command: readonly string[];

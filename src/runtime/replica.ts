@@ -5,14 +5,15 @@
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { type AddressInfo, connect, createServer } from 'node:net';
-import { Pool } from 'undici';
+import { type AddressInfo, createServer } from 'node:net';
+import type { Pool } from 'undici';
 import type { Clock } from '../clock.ts';
 import type { ProcessConfig } from '../config/config.ts';
 import type { Logger } from '../log.ts';
+import { canConnect, type Door, openPool } from './door.ts';
 import { type Exit, type GuardedProcess, spawnGuarded } from './guarded-process.ts';
 import { logOutput } from './output.ts';
-import { type Door, programOf } from './program.ts';
+import { programOf } from './program.ts';
 
 export interface ReplicaOptions {
   readonly config: ProcessConfig;
@@ -36,12 +37,11 @@ const PROBE_MS = 20;
 const HEALTH_MS = 5_000;
 /** Between the request to end and the end by force. */
 const TERMINATE_MS = 5_000;
-/** As for apps elsewhere: a server of the operator's own may close idle connections without saying so. */
-const IDLE = { keepAliveTimeout: 1_000, keepAliveMaxTimeout: 4_000, keepAliveTimeoutThreshold: 1_000 };
 
 export class Replica {
   readonly #options: ReplicaOptions;
   #process: GuardedProcess | undefined;
+  #door: Door | undefined;
   #pool: Pool | undefined;
   #exit: Exit | undefined;
   #stopping: Promise<void> | undefined;
@@ -57,6 +57,11 @@ export class Replica {
     return this.#pool!;
   }
 
+  /** The same place, for those who have connections of their own. */
+  get door(): Door {
+    return this.#door!;
+  }
+
   /** How it ended, once it has. */
   async exited(): Promise<Exit> {
     return this.#process!.exited;
@@ -64,7 +69,7 @@ export class Replica {
 
   /** Resolves when it is ready; rejects with a StartFailure, and then no process is left. */
   async start(): Promise<void> {
-    const { socket, log } = this.#options;
+    const { socket, log, appTimeout } = this.#options;
     const door = await this.#spawn();
     const child = this.#process!;
     logOutput(child.stdout, 'stdout', log);
@@ -73,7 +78,8 @@ export class Replica {
       this.#exit = exit;
       rm(socket, { force: true }).catch(() => {}); // its folder goes in the end
     });
-    this.#pool = this.#connectTo(door);
+    this.#door = door;
+    this.#pool = openPool(door, appTimeout);
     await this.#untilReady(door);
   }
 
@@ -106,20 +112,6 @@ export class Replica {
       // Whatever it is, such as an environment that is too large: it concerns this app alone.
       throw error instanceof StartFailure ? error : new StartFailure((error as Error).message);
     }
-  }
-
-  #connectTo(door: Door): Pool {
-    const { appTimeout } = this.#options;
-    const bySocket = 'socket' in door;
-    return new Pool(bySocket ? 'http://localhost' : `http://127.0.0.1:${door.port}`, {
-      allowH2: false,
-      pipelining: 1,
-      connect: bySocket ? { socketPath: door.socket } : {},
-      headersTimeout: appTimeout,
-      bodyTimeout: appTimeout,
-      maxHeaderSize: 64 * 1024,
-      ...(!bySocket && IDLE),
-    });
   }
 
   async #untilReady(door: Door): Promise<void> {
@@ -178,16 +170,4 @@ async function freePort(): Promise<number> {
   server.close();
   await once(server, 'close');
   return port;
-}
-
-async function canConnect(door: Door): Promise<boolean> {
-  const socket = 'socket' in door ? connect(door.socket) : connect(door.port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false; // not yet
-  } finally {
-    socket.destroy();
-  }
 }

@@ -1,6 +1,6 @@
 /**
- * Where the encryption keys come from: the configured one, and the one made once and kept in the data
- * directory. The configured key seals; a kept key still opens what it sealed before there was another.
+ * Where the encryption keys come from: those configured, and the one made once and kept in the data
+ * directory. The first configured key seals; a kept key still opens what it sealed before there was another.
  */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
@@ -15,16 +15,15 @@ const KEY_TEXT = /^[A-Za-z0-9+/]{43}=$/;
 export interface KeySource {
   /** The data directory. */
   readonly dir: string;
-  /** 32 bytes. */
-  readonly configured?: Uint8Array;
+  /** 32 bytes each, the newest first. */
+  readonly configured?: readonly Uint8Array[];
 }
 
 /** Throws a StartError when the kept key cannot be read or made. */
-export function loadKeyring({ dir, configured }: KeySource): Keyring {
+export function loadKeyring({ dir, configured = [] }: KeySource): Keyring {
   const path = join(dir, FILE);
-  const kept = readKey(path);
-  if (configured) return createKeyring(kept ? [configured, kept] : [configured]);
-  return createKeyring([kept ?? makeKey(dir, path)]);
+  const kept = readKey(path) ?? (configured.length === 0 ? makeKey(dir, path) : undefined);
+  return createKeyring(kept ? [...configured, kept] : configured);
 }
 
 function readKey(path: string): Uint8Array | undefined {

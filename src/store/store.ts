@@ -5,6 +5,10 @@
  * A delivery is `pending` until it ends as `delivered`, `failed` or `cancelled`. While pending it is either
  * owned by the node that will send it, or unowned and waiting to be claimed. A node that dies leaves owned
  * deliveries behind; `recover` notes the attempt that was cut off and makes them claimable again.
+ *
+ * A node owns what it owns for as long as its tenure lasts. Where nodes share a store, each shows again and
+ * again that it lives; one that could not for too long has lost its tenure, and others may have taken over.
+ * An attempt may be sent only in the tenure in which it was counted.
  */
 
 export type DeliveryState = 'pending' | 'delivered' | 'failed' | 'cancelled';
@@ -14,11 +18,14 @@ export const ATTEMPTS_PER_ROUND = 3;
 
 export type AttemptTrigger = 'automatic' | 'manual';
 
-/** Names a delivery inside one store; opaque to everyone else. */
+/** Names a delivery inside one store, as it was inserted or claimed; opaque to everyone else. */
 export type DeliveryRef = number | string;
 
 /** The bytes of a delivery: in memory, or, when large, in a file that the store takes over. */
-export type Body = { readonly bytes: Uint8Array } | { readonly file: string; readonly size: number };
+export type NewBody = { readonly bytes: Uint8Array } | { readonly file: string; readonly size: number };
+
+/** A body as a store gives it back; it may come in pieces, from its beginning each time that is asked for. */
+export type Body = NewBody | { readonly size: number; readonly pieces: () => AsyncIterable<Uint8Array> };
 
 /** What a delivery carries that must never be readable at rest. */
 export interface Confidential {
@@ -40,7 +47,7 @@ export interface NewDelivery {
   readonly createdAt: number;
   readonly confidential: Confidential;
   /** On disk already (fsynced) where it is a file. */
-  readonly body: Body;
+  readonly body: NewBody;
   /** True when the inserting node sends it itself; otherwise it waits for a claim. */
   readonly owned: boolean;
   /** When the first attempt begins, where it follows at once: it is counted along with the insert. */
@@ -130,17 +137,32 @@ export interface Store {
   /** False while writes fail; they are kept and tried again until they succeed. */
   readonly available: boolean;
 
+  /**
+   * Undefined while this node cannot be sure that it owns what it owns. The number is the same for as long as
+   * it has been sure without a gap.
+   */
+  readonly tenure: number | undefined;
+
   /** Resolves once the delivery is durable. */
   insert(delivery: NewDelivery): Promise<DeliveryRef>;
   /** Counts an attempt before it is sent. False: the delivery is no longer this node's to send. */
   beginAttempt(ref: DeliveryRef, startedAt: number): Promise<boolean>;
+  /** Takes back an attempt that was counted and then not sent. False: the delivery is no longer this node's. */
+  withdrawAttempt(ref: DeliveryRef): Promise<boolean>;
   /** Records how an attempt ended. False: the delivery is no longer this node's. */
   endAttempt(ref: DeliveryRef, attempt: AttemptResult, next: Next): Promise<boolean>;
 
   /** Frees what dead owners held, recording their unfinished attempts as `interrupted`; tells how many. */
   recover(): Promise<number>;
-  /** Takes up to `limit` unowned deliveries, oldest first. */
+  /** Gives up all that this node owns, as `recover` does for the dead; tells how many. */
+  release(): Promise<number>;
+  /** Takes up to `limit` unowned deliveries, oldest first; fewer does not mean that there are no more. */
   claim(limit: number): Promise<PendingDelivery[]>;
+  /**
+   * Calls `listener` from now on whenever another node may have left deliveries to claim, and whenever the
+   * tenure is there again after it was not.
+   */
+  watch(listener: () => void): void;
 
   body(ref: DeliveryRef): Promise<Body | undefined>;
   find(runId: string): Promise<DeliveryRecord | undefined>;

@@ -64,6 +64,7 @@ export function start(
     env,
     cwd,
     untilStopped: () => stopped.promise,
+    onHangUp() {},
   };
   return { exit: main(argv, io), stdout, stderr, stop: stopped.resolve };
 }

@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { describeConfig, describeConfigData } from '../../src/config/describe.ts';
+import { makeCertificate } from '../support/certificate.ts';
 import { createFolder, type Folder } from './folder.ts';
 
 const ENV = {
@@ -129,6 +130,44 @@ describe('the description of a configuration', () => {
       appTimeout: '1h30m',
       async: { timeout: '2h', maxStarts: 2, maxRequest: '16MiB', retention: '1d' },
     });
+  });
+
+  it('has the database as it was given, without the password', () => {
+    const keys = `encryptionKey: [${'ab'.repeat(32)}, ${'cd'.repeat(32)}]\nrole: gateway\nworkers: 2\n`;
+    const folder = createFolder(`${keys}database: postgresql://u:CANARY@db.internal/d\n`);
+    expect(describeConfigData(folder.load())).toMatchObject({
+      database: 'postgres://u:[redacted]@db.internal:5432/d?sslmode=disable',
+      databaseConnections: 8,
+      encryptionKey: ['[redacted]', '[redacted]'],
+      role: 'gateway',
+      workers: 2,
+    });
+    expect(describeConfigData(folder.load())).not.toHaveProperty('databasePassword');
+    const apart = {
+      AFTERWORD_DATABASE: 'postgres://u@/d?host=/run/pg',
+      AFTERWORD_DATABASE_PASSWORD: 'CANARY',
+    };
+    expect(describeConfigData(folder.load(apart))).toMatchObject({
+      database: 'postgres://u@:5432/d?host=/run/pg&sslmode=disable',
+      databasePassword: '[redacted]',
+    });
+    const texts = [describeConfig(folder.load()), describeConfig(folder.load(apart))];
+    expect(texts.join('')).not.toContain('CANARY');
+  });
+
+  it('of a database loads to the same once the password is back', () => {
+    const directory = createFolder();
+    makeCertificate(directory.path, 'db.internal');
+    directory.write(
+      'afterword.yaml',
+      'database: postgres://u:CANARY@db.internal/d?sslmode=verify-full&sslrootcert=cert.pem&' +
+        'sslcert=cert.pem&sslkey=key.pem\ndatabaseConnections: 3\n',
+    );
+    const loaded = directory.load(ENV);
+    const again = createFolder(describeConfig(loaded).replace('[redacted]@', 'CANARY@')).load(ENV);
+    expect(again.config).toEqual(loaded.config);
+    expect(again.config.database?.ssl?.ca).toContain('BEGIN CERTIFICATE');
+    expect(describeConfig(again)).toBe(describeConfig(loaded));
   });
 
   it('leaves out what is not set', () => {

@@ -1,9 +1,13 @@
 /** Keeps docs/configuration.md true: every key with its variable and default, and examples that load. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, renameSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { describeConfigData } from '../../src/config/describe.ts';
 import { variables } from '../../src/config/environment.ts';
 import { APP, HOSTED_APP, JWT, PROJECT } from '../../src/config/schema.ts';
+import { PARAMETERS, SSL_MODES } from '../../src/config/database-url.ts';
+import { namesIn, tableOf } from '../docs/markdown.ts';
+import { makeCertificate } from '../support/certificate.ts';
 import { createFolder } from './folder.ts';
 
 const text = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
@@ -25,7 +29,8 @@ describe('docs/configuration.md', () => {
   });
 
   it('gives the defaults that hold', () => {
-    const data = describeConfigData(createFolder('async: { timeout: 15m }').load());
+    const shared = { AFTERWORD_DATABASE: 'postgres://u@h/d', AFTERWORD_ENCRYPTION_KEY: 'ab'.repeat(32) };
+    const data = describeConfigData(createFolder('async: { timeout: 15m }').load(shared));
     const rows = text.matchAll(/^\| \[`([\w.]+)`\]\(#[\w-]+\) *\|[^|]*\| `([^`]+)` *\|/gm);
     const written = [...rows]
       .map(([, key, value]) => [key!, value!] as const)
@@ -73,6 +78,13 @@ describe('docs/configuration.md', () => {
     expect(Object.keys(createFolder(yaml).load(env).config.appEnvironment)).toEqual(names);
   });
 
+  it('has every parameter of a database and every sslmode', () => {
+    const section = sectionOf('### A shared database');
+    const told = (column: string) => tableOf(section, column).flatMap(([names]) => namesIn(names!));
+    expect(told('parameter')).toEqual(PARAMETERS);
+    expect(told('mode')).toEqual(SSL_MODES);
+  });
+
   it.each([
     ...Object.keys({ ...APP, ...HOSTED_APP, ...PROJECT }),
     ...Object.keys(JWT).map(key => `jwt.${key}`),
@@ -83,6 +95,8 @@ describe('docs/configuration.md', () => {
     yaml => {
       const folder = createFolder(yaml);
       folder.write('keys/p-team.pem', EXAMPLE_KEY);
+      makeCertificate(join(folder.path, 'keys'), 'db.internal');
+      renameSync(join(folder.path, 'keys', 'cert.pem'), join(folder.path, 'keys', 'ca.pem'));
       for (const file of ['hello/main.ts', 'score/main.py', 'web/server.js'])
         folder.write(`apps/${file}`, '');
       const env = {
@@ -90,6 +104,9 @@ describe('docs/configuration.md', () => {
         DEMO_JWT_SECRET: 'x'.repeat(32),
         ADMIN_TOKEN: 't',
         ENCRYPTION_KEY: 'ab'.repeat(32),
+        NEW_KEY: 'cd'.repeat(32),
+        OLD_KEY: 'ab'.repeat(32),
+        DB_PASSWORD: 'p',
         SCORE_API_KEY: 'k',
         ...(!yaml.includes('projects:') && {
           AFTERWORD_PROJECTS: 'p-demo: { jwt: { secret: ${DEMO_JWT_SECRET} } }',

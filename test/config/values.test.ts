@@ -1,10 +1,14 @@
 /** Every rule of a single key: what is taken, with what it becomes, and what is refused. */
+import { availableParallelism } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { createFolder } from './folder.ts';
 
 const hex = 'ab'.repeat(32);
 const keyBytes = new Uint8Array(32).fill(0xab);
+const base64 = Buffer.from(keyBytes).toString('base64');
+const otherHex = 'cd'.repeat(32);
+const otherBytes = new Uint8Array(32).fill(0xcd);
 
 describe('defaults', () => {
   it('are those of the contract', () => {
@@ -14,6 +18,9 @@ describe('defaults', () => {
         listen: { host: '127.0.0.1', port: 8080 },
         admin: { host: '127.0.0.1', port: 8081 },
         data: `${folder.path}/data`,
+        role: 'all',
+        workers: 1,
+        encryptionKeys: [],
         logLevel: 'info',
         projects: new Map(),
         apps: new Map(),
@@ -50,12 +57,17 @@ describe('a key of the top level', () => {
     ['listen: "[::1]:8080"', c => c.listen, { host: '::1', port: 8080 }],
     ['admin: localhost:0', c => c.admin, { host: 'localhost', port: 0 }],
     ['adminToken: s3cret', c => c.adminToken, 's3cret'],
-    [`encryptionKey: ${hex}`, c => c.encryptionKey, keyBytes],
-    [`encryptionKey: ${Buffer.from(keyBytes).toString('base64')}`, c => c.encryptionKey, keyBytes],
+    [`encryptionKey: ${hex}`, c => c.encryptionKeys, [keyBytes]],
+    [`encryptionKey: ${base64}`, c => c.encryptionKeys, [keyBytes]],
+    [`encryptionKey: [${base64}, ${otherHex}]`, c => c.encryptionKeys, [keyBytes, otherBytes]],
+    [`encryptionKey: ${otherHex}, ${hex}`, c => c.encryptionKeys, [otherBytes, keyBytes]],
     ['data: /var/lib/afterword', c => c.data, '/var/lib/afterword'],
     ['logLevel: debug', c => c.logLevel, 'debug'],
     ['appTimeout: 1h30m', c => c.appTimeout, 5_400_000],
-    ['role: all\nworkers: 1', c => c.logLevel, 'info'],
+    ['role: all', c => c.role, 'all'],
+    ['workers: 64', c => c.workers, 64],
+    ['workers: "2"', c => c.workers, 2],
+    ['workers: auto', c => c.workers, Math.min(64, availableParallelism())],
   ];
   it.each(taken)('takes %s', (yaml, pick, value) => {
     expect(pick(createFolder(yaml).load().config)).toEqual(value);
@@ -72,18 +84,22 @@ describe('a key of the top level', () => {
     ['adminToken: 12', 'adminToken: expected visible ASCII'],
     ['data: ""', 'data: expected text that is not empty'],
     ['data: 5', 'data: expected text'],
-    [
-      'database: postgres://db',
-      'database: only the embedded store is part of this version; give `data` instead',
-    ],
-    ['role: gateway', 'role: only `all` is part of this version'],
-    ['workers: auto', 'workers: only 1 is part of this version'],
-    ['workers: 2', 'workers: only 1 is part of this version'],
+    ['role: proxy', 'role: expected one of all, gateway, dispatcher'],
+    ['workers: 0', 'workers: expected a whole number from 1 to 64, or auto'],
+    ['workers: 65', 'workers: expected a whole number from 1 to 64, or auto'],
+    ['workers: 1.5', 'workers: expected a whole number from 1 to 64, or auto'],
+    ['workers: automatic', 'workers: expected a whole number from 1 to 64, or auto'],
+    ['workers: []', 'workers: expected a whole number from 1 to 64, or auto'],
     ['encryptionKey: short', 'encryptionKey: expected 32 bytes as 64 hex digits or as base64'],
     [
       `encryptionKey: ${'1'.repeat(64)}`,
       'encryptionKey: expected 32 bytes as 64 hex digits or as base64, in quotes',
     ],
+    ['encryptionKey: []', 'encryptionKey: expected 32 bytes'],
+    ['encryptionKey: { a: 1 }', 'encryptionKey: expected 32 bytes'],
+    [`encryptionKey: [${hex}, 5]`, 'encryptionKey[1]: expected 32 bytes'],
+    [`encryptionKey: ${hex},`, 'encryptionKey[1]: expected 32 bytes'],
+    [`encryptionKey: [${hex}, ${base64}]`, 'encryptionKey[1]: is the same key as one before it'],
     ['logLevel: loud', 'logLevel: expected one of debug, info, warn, error, silent'],
     ['appTimeout: 900', 'appTimeout: expected a duration with its unit'],
     ['appTimeout: 9ms', 'appTimeout: expected a duration with its unit (ms, s, m, h, d), from 10ms to 24h'],

@@ -123,7 +123,7 @@ describe('connections', () => {
     const clients = createClients({ dial, maxIdle: 1 });
     for (const receiver of [one, two]) {
       const connection = clients.take(receiver.url);
-      const answer = new Answer(systemClock);
+      const answer = new Answer({ clock: systemClock, permitted: () => true });
       connection.client.dispatch({ method: 'POST', path: '/' }, answer);
       await answer.settled;
       clients.giveBack(connection);

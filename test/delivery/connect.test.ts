@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,6 +15,7 @@ import {
 } from '../../src/delivery/connect.ts';
 import { errorCode } from '../../src/delivery/outcome.ts';
 import { attemptOn, openSender, policyAllowing } from '../support/attempts.ts';
+import { type Certificate, makeCertificate } from '../support/certificate.ts';
 import {
   closedPort,
   expectUntouched,
@@ -232,12 +232,12 @@ describe('the socket', () => {
 
 describe('TLS', () => {
   let directory: string;
-  let certificate: { key: string; cert: string };
+  let certificate: Certificate;
   const authorities = tls.getCACertificates('default');
 
   beforeAll(() => {
     directory = mkdtempSync(join(tmpdir(), 'afterword-tls-'));
-    certificate = makeCertificate(directory);
+    certificate = makeCertificate(directory, 'receiver.example');
   });
 
   afterAll(() => {
@@ -306,17 +306,3 @@ describe('TLS', () => {
     expect(await attempt('other.example')).toMatchObject({ error: 'tls_invalid' });
   });
 });
-
-function makeCertificate(directory: string): { key: string; cert: string } {
-  const [key, cert] = [join(directory, 'key.pem'), join(directory, 'cert.pem')];
-  const subject = ['-subj', '/CN=receiver.example'];
-  const names = ['-addext', 'subjectAltName=DNS:receiver.example,IP:127.0.0.1'];
-  const files = ['-keyout', key, '-out', cert];
-  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
-  try {
-    execFileSync('openssl', ['req', '-x509', ...kind, ...subject, ...names, ...files], { stdio: 'pipe' });
-  } catch (cause) {
-    throw new Error('the TLS tests need the openssl command to make a certificate', { cause });
-  }
-  return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') };
-}

@@ -37,17 +37,30 @@ export interface Receiver {
 
 export interface Node {
   readonly store: Store;
+  readonly tenure: Tenure;
   readonly sender: Sender;
   readonly dispatcher: Dispatcher;
   /** Ends it at once, as a crash would, but with its files closed. */
   halt(): Promise<void>;
 }
 
+/** What another node on the same store would bring about. */
+export interface Tenure {
+  /** From now on this node cannot be sure of what it owns. */
+  lapse(): void;
+  /** It can again. */
+  resume(): void;
+  /** Another node has left deliveries. */
+  tell(): void;
+}
+
 export interface RigOptions {
   readonly answer?: Answer;
   readonly clock?: Clock;
   readonly limits?: Partial<DispatcherOptions['limits']>;
-  readonly events?: DispatcherOptions['events'];
+  readonly events?: NonNullable<DispatcherOptions['events']>;
+  readonly sends?: boolean;
+  readonly shared?: boolean;
 }
 
 export type LogLine = Record<string, unknown>;
@@ -104,15 +117,16 @@ interface NodeOptions extends RigOptions {
   readonly lines: LogLine[];
 }
 
-async function openNode({ clock, dir, lines, limits, events }: NodeOptions): Promise<Node> {
+async function openNode({ clock, dir, lines, limits, ...options }: NodeOptions): Promise<Node> {
   const log = createLogger({
     level: 'debug',
     destination: { write: line => void lines.push(JSON.parse(line) as LogLine) },
   });
   const keyring = loadKeyring({ dir });
   const spoolDir = join(dir, 'spool');
-  const store = createSqliteStore({ dir, spoolDir, keyring, nodeId: uuidv7(), clock, log });
-  await store.open();
+  const sqlite = createSqliteStore({ dir, spoolDir, keyring, nodeId: uuidv7(), clock, log });
+  await sqlite.open();
+  const { store, tenure } = withTenure(sqlite);
   const sender = createSender({
     policy: createTargetPolicy({ allow: ['127.0.0.1'], listeners: () => [], localAddresses: () => [] }),
     timeout: 15_000,
@@ -128,7 +142,7 @@ async function openNode({ clock, dir, lines, limits, events }: NodeOptions): Pro
     log,
     limits: { concurrency: 256, perTarget: 32, ...limits },
     standardWebhooks: () => false,
-    ...(events && { events }),
+    ...options,
   });
   let halted: Promise<void> | undefined;
   const halt = async () => {
@@ -136,7 +150,35 @@ async function openNode({ clock, dir, lines, limits, events }: NodeOptions): Pro
     await sender.close();
     await store.close();
   };
-  return { store, sender, dispatcher, halt: () => (halted ??= halt()) };
+  return { store, tenure, sender, dispatcher, halt: () => (halted ??= halt()) };
+}
+
+/** The same store, with a tenure that can lapse. */
+function withTenure(sqlite: Store): { store: Store; tenure: Tenure } {
+  const listeners: Array<() => void> = [];
+  let number = 1;
+  let isSure = true;
+  const tell = () => {
+    for (const listener of listeners) listener();
+  };
+  const store: Store = Object.create(sqlite, {
+    tenure: { get: () => (isSure ? number : undefined) },
+    watch: { value: (listener: () => void) => listeners.push(listener), writable: true },
+  });
+  return {
+    store,
+    tenure: {
+      lapse() {
+        isSure = false;
+      },
+      resume() {
+        number += 1;
+        isSure = true;
+        tell();
+      },
+      tell,
+    },
+  };
 }
 
 async function startReceiver(answer: Answer): Promise<Receiver> {

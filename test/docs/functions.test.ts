@@ -36,7 +36,7 @@ describe.each([
     };
     const { config } = loadConfig({ env: { PATH: process.env['PATH'], ...settings }, cwd: folder });
     service = createService({ config, version: '0.0.0-test', log: silentLogger });
-    base = `http://127.0.0.1:${(await service.start()).listen.port}/v4/${PROJECT}/it`;
+    base = `http://127.0.0.1:${(await service.start()).listen!.port}/v4/${PROJECT}/it`;
   });
 
   afterAll(async () => {

@@ -1,14 +1,14 @@
 /**
  * A process that calls: a few keep-alive connections, each calling without end, with answers of 100 bytes to
- * 300 KiB of both runtimes. It tells its parent of every answer that came whole. Connections that break, or
- * that nobody takes, are what it expects: it goes on with the next call.
+ * 300 KiB of both runtimes. It tells its parent of every answer that came whole, and of those that did not:
+ * it goes on with the next call.
  */
 import { createHash } from 'node:crypto';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
-import type { Orders, WholeAnswer } from '../support/load.ts';
+import type { Failure, Orders, WholeAnswer } from '../support/load.ts';
 
-const LANES = 12;
+const LANES = Number(process.argv[2]);
 /** Between two calls of a lane, at most. */
 const PAUSE_MS = 40;
 
@@ -40,11 +40,12 @@ function answerSize(): number {
   return chance < 0.97 ? between(2_000, 100_000) : between(130_000, 300_000);
 }
 
-async function call({ port, token, target }: Orders): Promise<WholeAnswer | undefined> {
+async function call({ port, token, target }: Orders): Promise<WholeAnswer> {
   calls += 1;
   const app = calls % 2 === 0 ? 'custom' : 'cortex';
   const body = JSON.stringify({ call: calls, size: answerSize() });
-  const path = `/v4/p-test/${app}/run?webhookEndpoint=${encodeURIComponent(target)}`;
+  const query = target === undefined ? '' : `?webhookEndpoint=${encodeURIComponent(target)}`;
+  const path = `/v4/p-test/${app}/run${query}`;
   const headers = {
     authorization: `Bearer ${token}`,
     'content-length': body.length,
@@ -55,19 +56,32 @@ async function call({ port, token, target }: Orders): Promise<WholeAnswer | unde
       .on('error', reject)
       .end(body);
   });
-  const hash = createHash('sha256');
-  for await (const chunk of answer) hash.update(chunk as Buffer);
-  if (!answer.complete) return undefined;
-  const runId = String(answer.headers['x-request-id']);
-  return { runId, app, status: answer.statusCode!, digest: hash.digest('hex') };
+  const chunks: Buffer[] = [];
+  for await (const chunk of answer) chunks.push(chunk as Buffer);
+  if (!answer.complete) throw new Error('the answer broke off');
+  const whole = Buffer.concat(chunks);
+  return {
+    runId: String(answer.headers['x-request-id']),
+    app,
+    status: answer.statusCode!,
+    ...codeIn(answer, whole),
+    digest: createHash('sha256').update(whole).digest('hex'),
+    at: Date.now(),
+  };
 }
+
+function codeIn(answer: IncomingMessage, body: Buffer): { code?: string } {
+  if (answer.headers['content-type'] !== 'application/problem+json') return {};
+  return { code: (JSON.parse(body.toString()) as { code: string }).code };
+}
+
+const failureOf = (error: unknown): Failure => ({ failed: String(error) });
 
 async function lane(): Promise<void> {
   for (;;) {
     await aimed.promise;
     if (stopping) return;
-    const answer = await call(orders!).catch(() => undefined);
-    if (answer !== undefined) process.send!(answer);
+    process.send!(await call(orders!).catch(failureOf));
     await setTimeout(between(0, PAUSE_MS));
   }
 }

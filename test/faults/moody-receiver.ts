@@ -1,12 +1,12 @@
 /**
  * A receiver with moods: how it answers a delivery follows from the run's id, so that every run has a fate
- * that a test can foretell, whatever happens to the service in between. It notes each POST, with the life of
- * the service that sent it.
+ * that a test can foretell, whatever happens to the service in between. It notes each POST, with the node that
+ * sent it, and which of its lives that was.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { onTestFinished, vi } from 'vitest';
 import { signatureOf } from '../support/inbox.ts';
 
@@ -36,9 +36,17 @@ const MOODS: readonly Mood[] = [
 
 const LATE_MS = 300;
 
+/** Of two nodes the second sends the Standard Webhooks headers as well: by them they are told apart. */
+export type Node = 0 | 1;
+
 export interface Post {
-  /** Which start of the service it came from. */
+  readonly node: Node;
+  /** Which start of the node it came from. */
   readonly life: number;
+  /** In which life each node was when it came. */
+  readonly lives: readonly [number, number];
+  /** When it came, in milliseconds since the epoch. */
+  readonly at: number;
   /** `X-Service-Webhook-Attempt`. */
   readonly number: number;
   /** Its answer, where it was one that settles the delivery. */
@@ -51,8 +59,8 @@ export interface MoodyReceiver {
   readonly url: string;
   /** By run id, in the order of arrival. */
   readonly posts: ReadonlyMap<string, readonly Post[]>;
-  /** Resolves when nothing of the service's last life can arrive any more, and counts the next one. */
-  nextLife(): Promise<void>;
+  /** Resolves when nothing of the node's last life can arrive any more, and counts the next one. */
+  nextLife(node?: Node): Promise<void>;
 }
 
 export function fateOf(runId: string): Fate {
@@ -66,12 +74,22 @@ function moodOf(runId: string): Mood {
 
 export async function openMoodyReceiver(secret: string): Promise<MoodyReceiver> {
   const posts = new Map<string, Post[]>();
-  const sockets = new Set<Socket>();
-  let life = 1;
+  /** By who sends over them; undefined until something has come. */
+  const sockets = new Map<Socket, Node | undefined>();
+  const lives: [number, number] = [1, 1];
 
   async function receive(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const runId = String(req.headers['x-request-id']);
-    const post: Post = { life, number: Number(req.headers['x-service-webhook-attempt']), settled: false };
+    const node = 'webhook-id' in req.headers ? 1 : 0;
+    sockets.set(req.socket, node);
+    const post: Post = {
+      node,
+      life: lives[node],
+      lives: [...lives],
+      at: Date.now(),
+      number: Number(req.headers['x-service-webhook-attempt']),
+      settled: false,
+    };
     const sofar = posts.get(runId);
     if (sofar === undefined) posts.set(runId, [post]);
     else sofar.push(post);
@@ -91,7 +109,7 @@ export async function openMoodyReceiver(secret: string): Promise<MoodyReceiver> 
     receive(req, res).catch(() => res.destroy());
   });
   server.on('connection', socket => {
-    sockets.add(socket);
+    sockets.set(socket, undefined);
     socket.on('error', () => {}).on('close', () => sockets.delete(socket));
   });
   server.listen(0, '127.0.0.1');
@@ -104,11 +122,20 @@ export async function openMoodyReceiver(secret: string): Promise<MoodyReceiver> 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
     posts,
-    async nextLife() {
-      await vi.waitUntil(() => sockets.size === 0, { timeout: 10_000, interval: 5 });
-      life += 1;
+    async nextLife(node = 0) {
+      await letIn((server.address() as AddressInfo).port);
+      const isOpen = (): boolean =>
+        [...sockets.values()].some(sender => sender === node || sender === undefined);
+      await vi.waitUntil(() => !isOpen(), { timeout: 10_000, interval: 5 });
+      lives[node] += 1;
     },
   };
+}
+
+/** A connection of our own follows all that came before it: once it is closed, those are known. */
+async function letIn(port: number): Promise<void> {
+  const probe = connect(port, '127.0.0.1').end().resume();
+  await once(probe, 'close');
 }
 
 function act(what: Act, res: ServerResponse, post: Post): void {

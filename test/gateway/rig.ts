@@ -76,8 +76,8 @@ export interface Rig {
   delivered(runId: string | undefined): Promise<Delivered>;
   /** Names of the files in the spool. */
   spooled(): Promise<string[]>;
-  /** Calls under way have `graceMs` to end. */
-  stop(graceMs?: number): Promise<void>;
+  /** Calls under way have `graceMs` to end; `handOver`: as if another process took calls from now on. */
+  stop(graceMs?: number, handOver?: boolean, noticeMs?: number): Promise<void>;
 }
 
 const APPS = {
@@ -192,8 +192,8 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
       return { delivery, body, json: JSON.parse(body.toString()) };
     },
     spooled: () => readdir(dir),
-    async stop(graceMs = 0) {
-      await gateway.stop(graceMs);
+    async stop(graceMs = 0, handOver = false, noticeMs = 0) {
+      await gateway.stop({ graceMs, handOver, noticeMs });
       await app.close();
       await raw.close();
       await rm(dir, { recursive: true, force: true });

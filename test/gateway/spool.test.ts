@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createSpool, type Spool, type SpoolFile } from '../../src/gateway/spool.ts';
 import { createLogger } from '../../src/log.ts';
-import type { Body } from '../../src/store/store.ts';
+import type { NewBody } from '../../src/store/store.ts';
 import { mountTmpfs } from '../store/sqlite/tmpfs.ts';
 
 const PIECE = Buffer.alloc(300_000, 'p');
@@ -39,7 +39,7 @@ async function readAll(file: SpoolFile, offset: number): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-function bytesOf(body: Body): Buffer {
+function bytesOf(body: NewBody): Buffer {
   if ('file' in body) throw new Error('it is on disk');
   return Buffer.from(body.bytes);
 }

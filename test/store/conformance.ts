@@ -4,11 +4,10 @@
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { DeliveryRef, FailureReason, Next, Store } from '../../src/store/store.ts';
-import { attempt, newDelivery, runIdAt, spooledBody, temporaryDirectory } from './samples.ts';
+import { attempt, newDelivery, readBody, runIdAt, spooledBody, temporaryDirectory } from './samples.ts';
 
 export interface Place {
   readonly dir: string;
@@ -155,6 +154,7 @@ export function storeConformance(name: string, openStore: OpenStore): void {
         const delivery = newDelivery({ owned: false });
         const ref = await store.insert(delivery);
         expect(await store.beginAttempt(ref, Date.now())).toBe(false);
+        expect(await store.withdrawAttempt(ref)).toBe(false);
         expect(await store.endAttempt(ref, attempt(1), DELIVERED)).toBe(false);
         expect(await store.find(delivery.runId)).toMatchObject({ state: 'pending', attempts: [] });
       });
@@ -164,6 +164,7 @@ export function storeConformance(name: string, openStore: OpenStore): void {
         const ref = await store.insert(delivery);
         await send(ref, 1, DELIVERED);
         expect(await store.beginAttempt(ref, Date.now())).toBe(false);
+        expect(await store.withdrawAttempt(ref)).toBe(false);
         expect(await store.endAttempt(ref, attempt(2), { state: 'failed', reason: 'rejected' })).toBe(false);
         const found = await store.find(delivery.runId);
         expect(found).toMatchObject({ state: 'delivered' });
@@ -175,6 +176,7 @@ export function storeConformance(name: string, openStore: OpenStore): void {
         const ref = await store.insert(delivery);
         await reopen();
         expect(await store.beginAttempt(ref, Date.now())).toBe(false);
+        expect(await store.withdrawAttempt(ref)).toBe(false);
         expect(await store.endAttempt(ref, attempt(1), DELIVERED)).toBe(false);
         expect(await store.find(delivery.runId)).toMatchObject({ state: 'pending', attempts: [] });
       });
@@ -184,8 +186,76 @@ export function storeConformance(name: string, openStore: OpenStore): void {
         await send(ref, 1, DELIVERED);
         await store.prune(Date.now() + 1_000, 10);
         expect(await store.beginAttempt(ref, Date.now())).toBe(false);
+        expect(await store.withdrawAttempt(ref)).toBe(false);
         expect(await store.endAttempt(ref, attempt(1), DELIVERED)).toBe(false);
         expect(await store.body(ref)).toBeUndefined();
+      });
+    });
+
+    describe('tenure', () => {
+      it('is a number for as long as the store is open', async () => {
+        const { tenure } = store;
+        expect(tenure).toEqual(expect.any(Number));
+        await store.insert(newDelivery());
+        expect(store.tenure).toBe(tenure);
+        await store.close();
+        expect(store.tenure).toBeUndefined();
+      });
+    });
+
+    describe('withdrawAttempt', () => {
+      /** What a node that takes over finds of it. */
+      const found = async () => {
+        await reopen();
+        await store.recover();
+        const [claimed] = await store.claim(1);
+        return claimed;
+      };
+
+      it.each([0, 1, 2])('gives back the attempt after %d others, as if it had not begun', async ended => {
+        const delivery = newDelivery();
+        const ref = await store.insert(delivery);
+        for (let number = 1; number <= ended; number += 1) await send(ref, number, LATER);
+        const before = await store.find(delivery.runId);
+        await store.beginAttempt(ref, Date.now());
+        expect(await store.withdrawAttempt(ref)).toBe(true);
+        expect(await store.find(delivery.runId)).toEqual(before);
+        const { runId } = delivery;
+        expect(await found()).toMatchObject({ runId, round: 1, attempts: ended, dueAt: before!.dueAt });
+        expect((await store.find(delivery.runId))?.attempts).toHaveLength(ended);
+      });
+
+      it('gives back the one that was counted along with the insert', async () => {
+        const delivery = { ...newDelivery(), begunAt: Date.now() };
+        const ref = await store.insert(delivery);
+        expect(await store.withdrawAttempt(ref)).toBe(true);
+        expect(await found()).toMatchObject({ runId: delivery.runId, attempts: 0 });
+      });
+
+      it('leaves the delivery this node’s, its next attempt having the same number', async () => {
+        const delivery = newDelivery();
+        const ref = await store.insert(delivery);
+        await send(ref, 1, LATER);
+        for (let times = 0; times < 3; times += 1) {
+          expect(await store.beginAttempt(ref, Date.now())).toBe(true);
+          expect(await store.withdrawAttempt(ref)).toBe(true);
+        }
+        await store.beginAttempt(ref, 1_800_000_000_777);
+        await reopen();
+        await store.recover();
+        expect(await store.claim(1)).toMatchObject([{ runId: delivery.runId, attempts: 2 }]);
+        expect((await store.find(delivery.runId))?.attempts).toMatchObject([
+          { number: 1, status: 404 },
+          { number: 2, startedAt: 1_800_000_000_777, error: 'interrupted' },
+        ]);
+      });
+
+      it('has nothing to give back where no attempt is under way', async () => {
+        const delivery = newDelivery();
+        const ref = await store.insert(delivery);
+        await send(ref, 1, LATER);
+        expect(await store.withdrawAttempt(ref)).toBe(false);
+        expect(await found()).toMatchObject({ attempts: 1 });
       });
     });
 
@@ -213,7 +283,7 @@ export function storeConformance(name: string, openStore: OpenStore): void {
       it('returns what a dispatcher needs, the confidential opened', async () => {
         const confidential = { secret: randomBytes(1024), authorization: 'Basic dXNlcjpww6Rzcw==' };
         const delivery = newDelivery({ confidential, owned: false, createdAt: 1_800_000_000_000 });
-        const ref = await store.insert(delivery);
+        await store.insert(delivery);
         const [claimed] = await store.claim(1);
         const { runId, projectId, app, target } = delivery;
         expect({
@@ -223,7 +293,7 @@ export function storeConformance(name: string, openStore: OpenStore): void {
             secret: Buffer.from(claimed!.confidential.secret!),
           },
         }).toEqual({
-          ref,
+          ref: claimed!.ref,
           runId,
           projectId,
           app,
@@ -310,11 +380,11 @@ export function storeConformance(name: string, openStore: OpenStore): void {
 
       it('records the attempt that was counted along with the insert', async () => {
         const delivery = { ...newDelivery(), begunAt: 1_800_000_000_777 };
-        const ref = await store.insert(delivery);
+        await store.insert(delivery);
         expect((await store.find(delivery.runId))?.attempts).toEqual([]);
         await reopen();
         expect(await store.recover()).toBe(1);
-        expect(await store.claim(1)).toMatchObject([{ ref, attempts: 1 }]);
+        expect(await store.claim(1)).toMatchObject([{ runId: delivery.runId, attempts: 1 }]);
         expect((await store.find(delivery.runId))?.attempts).toMatchObject([
           { number: 1, startedAt: 1_800_000_000_777, error: 'interrupted' },
         ]);
@@ -348,13 +418,70 @@ export function storeConformance(name: string, openStore: OpenStore): void {
       });
     });
 
+    describe('release', () => {
+      it('gives up the node’s own deliveries, for it or others to claim again', async () => {
+        const waiting = newDelivery({ createdAt: 1_800_000_000_000 });
+        const begun = newDelivery();
+        const refs = [await store.insert(waiting), await store.insert(begun)];
+        await store.insert(newDelivery({ owned: false }));
+        await send(await store.insert(newDelivery()), 1, DELIVERED);
+        await store.beginAttempt(refs[1]!, 1_800_000_000_777);
+
+        expect(await store.release()).toBe(2);
+        for (const ref of refs) {
+          expect(await store.beginAttempt(ref, Date.now())).toBe(false);
+          expect(await store.withdrawAttempt(ref)).toBe(false);
+          expect(await store.endAttempt(ref, attempt(1), DELIVERED)).toBe(false);
+        }
+        expect(await store.release()).toBe(0);
+
+        const claimed = new Map((await store.claim(10)).map(each => [each.runId, each]));
+        expect(claimed).toHaveLength(3);
+        expect(claimed.get(waiting.runId)).toMatchObject({ attempts: 0, dueAt: 1_800_000_000_000 });
+        expect(claimed.get(begun.runId)).toMatchObject({ attempts: 1 });
+        await send(claimed.get(waiting.runId)!.ref, 1, DELIVERED);
+      });
+
+      it.each([
+        { ended: 0, attempts: 1 },
+        { ended: 1, attempts: 2 },
+        // As after a crash, a round does not end on an interrupted attempt.
+        { ended: 2, attempts: 2 },
+      ])('records the attempt under way after $ended others', async ({ ended, attempts }) => {
+        const delivery = newDelivery();
+        const ref = await store.insert(delivery);
+        for (let number = 1; number <= ended; number += 1) await send(ref, number, LATER);
+        await store.beginAttempt(ref, 1_800_000_000_777);
+        const start = Date.now();
+        expect(await store.release()).toBe(1);
+        const [claimed] = await store.claim(1);
+        expect(claimed).toMatchObject({ runId: delivery.runId, round: 1, attempts });
+        expect(claimed?.dueAt).toBeGreaterThanOrEqual(start);
+        expect((await store.find(delivery.runId))?.attempts.at(-1)).toEqual({
+          round: 1,
+          number: ended + 1,
+          trigger: 'automatic',
+          startedAt: 1_800_000_000_777,
+          timings: { queueMs: 0, totalMs: 0 },
+          error: 'interrupted',
+        });
+      });
+
+      it('leaves alone what another node had, and gives up very many', async () => {
+        await store.insert(newDelivery());
+        await reopen();
+        await Promise.all(Array.from({ length: 1_300 }, () => store.insert(newDelivery())));
+        expect(await store.release()).toBe(1_300);
+        expect(await store.claim(1_300)).toHaveLength(1_300);
+      });
+    });
+
     describe('bodies', () => {
       it.each([0, 1, 1_000, 100_000, 5 * 1024 * 1024])('keeps %d bytes', async size => {
         const bytes = randomBytes(size);
         const ref = await store.insert(newDelivery({ body: { bytes } }));
         await reopen();
-        const body = await store.body(ref);
-        expect(body && 'bytes' in body && Buffer.compare(body.bytes, bytes)).toBe(0);
+        expect((await readBody(await store.body(ref)))?.equals(bytes)).toBe(true);
       });
 
       it('keeps exactly the view it is given, and leaves it usable', async () => {
@@ -362,36 +489,23 @@ export function storeConformance(name: string, openStore: OpenStore): void {
         const bytes = whole.subarray(7, 11);
         const ref = await store.insert(newDelivery({ body: { bytes } }));
         expect(bytes.toString()).toBe('body');
-        const body = await store.body(ref);
-        expect(body && 'bytes' in body && Buffer.from(body.bytes).toString()).toBe('body');
+        expect((await readBody(await store.body(ref)))?.toString()).toBe('body');
       });
 
-      it('leaves a file where it is', async () => {
+      it.each([1, 300_000, 3 * 1024 * 1024 + 1])('takes over a file of %d bytes', async size => {
         const delivery = newDelivery();
-        const bytes = randomBytes(300_000);
+        const bytes = randomBytes(size);
         const body = await spooledBody(place.spoolDir, delivery.runId, bytes);
         const ref = await store.insert({ ...delivery, body });
         await reopen();
-        expect(await store.body(ref)).toEqual(body);
-        expect(Buffer.compare(await readFile(join(place.spoolDir, delivery.runId)), bytes)).toBe(0);
+        expect((await readBody(await store.body(ref)))?.equals(bytes)).toBe(true);
+        // From its beginning each time.
+        expect((await readBody(await store.body(ref)))?.equals(bytes)).toBe(true);
       });
 
       it('refuses a file that is not in the spool', async () => {
         const body = { file: join(place.dir, 'elsewhere'), size: 3 };
         await expect(store.insert(newDelivery({ body }))).rejects.toThrow('not in the spool');
-      });
-
-      it('removes, at the next start, files that no delivery names', async () => {
-        const delivery = newDelivery();
-        const body = await spooledBody(place.spoolDir, delivery.runId, randomBytes(10));
-        await store.insert({ ...delivery, body });
-        const inMemory = newDelivery();
-        await store.insert(inMemory);
-        const orphans = [inMemory.runId, newDelivery().runId, `${newDelivery().runId}.part`];
-        for (const orphan of orphans) await spooledBody(place.spoolDir, orphan, randomBytes(10));
-        await reopen();
-        expect(existsSync(join(place.spoolDir, delivery.runId))).toBe(true);
-        expect(orphans.filter(orphan => existsSync(join(place.spoolDir, orphan)))).toEqual([]);
       });
     });
 

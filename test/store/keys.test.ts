@@ -23,16 +23,17 @@ describe('loadKeyring', () => {
     expect(createKeyring([kept])).toEqual(keyring);
   });
 
-  it('takes the configured key, makes none, and still opens with a kept one', () => {
+  it('takes the configured keys, makes none, and still opens with a kept one', () => {
     const dir = temporaryDirectory();
-    const configured = randomBytes(32);
-    expect(loadKeyring({ dir, configured })).toEqual(createKeyring([configured]));
+    const configured = [randomBytes(32), randomBytes(32)];
+    expect(loadKeyring({ dir, configured })).toEqual(createKeyring(configured));
     expect(readdirSync(dir)).toEqual([]);
 
     const kept = loadKeyring({ dir });
     const both = loadKeyring({ dir, configured });
-    expect(both.newest).toBe(createKeyring([configured]).newest);
-    expect([...both.keys.keys()]).toEqual([both.newest, kept.newest]);
+    const [newer, older] = configured.map(key => createKeyring([key]).newest);
+    expect(both.newest).toBe(newer);
+    expect([...both.keys.keys()]).toEqual([newer, older, kept.newest]);
   });
 
   it('gives processes that start at the same moment the same key', async () => {

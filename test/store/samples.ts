@@ -1,12 +1,12 @@
 /** Deliveries, attempts and places on disk for the tests of stores. */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { mkdir, open } from 'node:fs/promises';
+import { mkdir, open, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { uuidv7 } from 'uuidv7';
-import { onTestFinished } from 'vitest';
-import type { AttemptResult, Body, NewDelivery } from '../../src/store/store.ts';
+import { expect, onTestFinished } from 'vitest';
+import type { AttemptResult, Body, NewBody, NewDelivery } from '../../src/store/store.ts';
 
 /** A directory that is gone when the test is over. */
 export function temporaryDirectory(): string {
@@ -44,11 +44,23 @@ export function attempt(number: number, overrides: Partial<AttemptResult> = {}):
 }
 
 /** A body in the spool, as the capture of a large answer leaves it. */
-export async function spooledBody(spoolDir: string, runId: string, bytes: Uint8Array): Promise<Body> {
+export async function spooledBody(spoolDir: string, runId: string, bytes: Uint8Array): Promise<NewBody> {
   await mkdir(spoolDir, { recursive: true });
   const file = join(spoolDir, runId);
   await using handle = await open(file, 'wx');
   await handle.writeFile(bytes);
   await handle.sync();
   return { file, size: bytes.byteLength };
+}
+
+/** All bytes of a body, whatever way the store gives it back. */
+export async function readBody(body: Body | undefined): Promise<Buffer | undefined> {
+  if (body === undefined) return undefined;
+  if ('bytes' in body) return Buffer.from(body.bytes);
+  const pieces: Uint8Array[] = [];
+  if ('file' in body) pieces.push(await readFile(body.file));
+  else for await (const piece of body.pieces()) pieces.push(piece);
+  const whole = Buffer.concat(pieces);
+  expect(whole).toHaveLength(body.size);
+  return whole;
 }

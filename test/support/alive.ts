@@ -8,10 +8,16 @@ import { vi } from 'vitest';
 
 const SOON = { timeout: 10_000, interval: 10 };
 
-export function isAlive(pid: number): boolean {
+/** One letter: T is stopped. Undefined where there is none. */
+export function stateOf(pid: number): string | undefined {
   const stat = read(`/proc/${pid}/stat`);
   // The name before the state may hold anything, parentheses too.
-  return stat !== undefined && !'ZX'.includes(stat.slice(stat.lastIndexOf(')') + 2)[0]!);
+  return stat?.charAt(stat.lastIndexOf(')') + 2);
+}
+
+export function isAlive(pid: number): boolean {
+  const state = stateOf(pid);
+  return state !== undefined && !'ZX'.includes(state);
 }
 
 /** Ids of the processes that live and have `NAME=value` in their environment. */

@@ -2,7 +2,7 @@
  * Apps for tests: a handler on a free port, or a hand-written one on the bare socket.
  */
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type ServerOptions } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 
 export interface TestApp {
@@ -11,8 +11,8 @@ export interface TestApp {
   close(): Promise<void>;
 }
 
-export async function openApp(handler: RequestListener): Promise<TestApp> {
-  const server = createServer(handler).listen(0, '127.0.0.1');
+export async function openApp(handler: RequestListener, options: ServerOptions = {}): Promise<TestApp> {
+  const server = createServer(options, handler).listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
     ...addressOf(server),

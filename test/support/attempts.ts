@@ -9,6 +9,7 @@ import {
   type Outcome,
   type Sender,
   type SenderOptions,
+  type Withheld,
 } from '../../src/delivery/attempt.ts';
 import { createTargetPolicy, type TargetPolicy } from '../../src/delivery/target.ts';
 import type { Body } from '../../src/store/store.ts';
@@ -19,15 +20,29 @@ export function policyAllowing(...allow: string[]): TargetPolicy {
   return createTargetPolicy({ allow, listeners: () => [], localAddresses: () => [] });
 }
 
-export function openSender(options: Partial<SenderOptions> = {}): Sender & AsyncDisposable {
+export interface TestSender extends Pick<Sender, 'close'>, AsyncDisposable {
+  /** Fails where the attempt is withheld. */
+  send(request: AttemptRequest): Promise<Outcome>;
+  /** The sender's own answer. */
+  attempt(request: AttemptRequest): Promise<Outcome | Withheld>;
+}
+
+export function openSender(options: Partial<SenderOptions> = {}): TestSender {
   const defaults = { timeout: 10_000, userAgent: 'Afterword/test', clock: systemClock };
   const sender = createSender({ policy: policyAllowing('127.0.0.0/8'), ...defaults, ...options });
-  return { ...sender, [Symbol.asyncDispose]: () => sender.close() };
+  const send = async (request: AttemptRequest) => {
+    const outcome = await sender.send(request);
+    if ('withheld' in outcome) throw new Error(`withheld: ${outcome.withheld}`);
+    return outcome;
+  };
+  const close = () => sender.close();
+  return { send, attempt: request => sender.send(request), close, [Symbol.asyncDispose]: close };
 }
 
 export function attemptOn(target: string, more: Partial<AttemptRequest> = {}): AttemptRequest {
   const body = { bytes: Buffer.from('{"run_id":"run-1"}') };
-  return { runId: 'run-1', target, confidential: {}, body, number: 1, standardWebhooks: false, ...more };
+  const request = { runId: 'run-1', target, confidential: {}, body, number: 1, standardWebhooks: false };
+  return { ...request, permitted: () => true, ...more };
 }
 
 /** An attempt on a receiver that lives only for it. */

@@ -51,6 +51,7 @@ export function configure({ apps = {}, webhooks = {}, more = {} }: Settings = {}
 }
 
 export interface Addresses {
+  /** NaN where it takes no calls. */
   readonly port: number;
   readonly adminPort: number;
   /** `http://127.0.0.1:port`, of calls and of the admin listener. */
@@ -132,10 +133,16 @@ export function serve(
 }
 
 function readyLine(stderr: string): Addresses | undefined {
-  const [, listen, admin] = /"listen":"([^"]+)","admin":"([^"]+)".*"msg":"ready"\}\n/.exec(stderr) ?? [];
-  if (listen === undefined || admin === undefined) return undefined;
-  const [port, adminPort] = [listen, admin].map(address => Number(address.split(':').at(-1)));
-  return { port: port!, adminPort: adminPort!, base: `http://${listen}`, admin: `http://${admin}` };
+  const line = stderr.split('\n').find(each => each.endsWith('"msg":"ready"}'));
+  if (line === undefined) return undefined;
+  const { listen, admin } = JSON.parse(line) as { listen?: string; admin: string };
+  const portOf = (address: string | undefined): number => Number(address?.split(':').at(-1));
+  return {
+    port: portOf(listen),
+    adminPort: portOf(admin),
+    base: `http://${listen}`,
+    admin: `http://${admin}`,
+  };
 }
 
 async function isReady({ admin }: Addresses): Promise<boolean> {

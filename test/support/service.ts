@@ -64,8 +64,8 @@ export async function startService(options: TestServiceOptions): Promise<TestSer
   });
   const { listen, admin } = await service.start();
   return {
-    base: `http://127.0.0.1:${listen.port}`,
-    port: listen.port,
+    base: `http://127.0.0.1:${listen!.port}`,
+    port: listen!.port,
     admin: `http://127.0.0.1:${admin.port}`,
     token: await testToken(),
     data,
@@ -105,6 +105,9 @@ function testConfig(options: TestServiceOptions, data: string): Config {
     admin: { host: '127.0.0.1', port: 0 },
     ...(options.adminToken !== undefined && { adminToken: options.adminToken }),
     data,
+    role: 'all',
+    workers: 1,
+    encryptionKeys: [],
     logLevel: 'silent',
     projects: new Map([[PROJECT, project]]),
     apps: new Map([[PROJECT, apps]]),

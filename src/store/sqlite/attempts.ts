@@ -1,15 +1,15 @@
 /**
- * Attempts: counted in the delivery before they are sent, recorded in a row of their own when they end.
- * Both only while the delivery is pending and this process's own.
+ * Attempts: counted in the delivery before they are sent, taken back where they were not sent after all,
+ * recorded in a row of their own when they end. All of it only while the delivery is pending and this
+ * node's own that wants it.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { AttemptResult } from '../store.ts';
-import { REASONS, STATES } from './codes.ts';
+import { REASONS, STATES } from '../codes.ts';
 import type { Handlers } from './protocol.ts';
 
 interface AttemptOptions {
   readonly db: DatabaseSync;
-  readonly owner: number;
   readonly record: RecordAttempt;
 }
 
@@ -52,7 +52,7 @@ export function attemptRecorder(db: DatabaseSync): RecordAttempt {
   };
 }
 
-export function beginAttemptHandler({ db, owner }: AttemptOptions): Handlers['beginAttempt'] {
+export function beginAttemptHandler({ db }: AttemptOptions): Handlers['beginAttempt'] {
   const begin = db.prepare(
     `UPDATE deliveries SET attempts = attempts + 1, in_flight = ?
      WHERE id = ? AND owner = ? AND state = 0`,
@@ -60,13 +60,27 @@ export function beginAttemptHandler({ db, owner }: AttemptOptions): Handlers['be
   const begun = db.prepare(
     'SELECT 1 FROM deliveries WHERE id = ? AND owner = ? AND state = 0 AND in_flight = ?',
   );
-  return ({ id, startedAt }, _blobs, replay) => {
+  return ({ id, startedAt }, _blobs, replay, owner) => {
     if (replay && begun.get(id, owner, startedAt) !== undefined) return true;
     return begin.run(startedAt, id, owner).changes === 1;
   };
 }
 
-export function endAttemptHandler({ db, owner, record }: AttemptOptions): Handlers['endAttempt'] {
+export function withdrawAttemptHandler({ db }: AttemptOptions): Handlers['withdrawAttempt'] {
+  const withdraw = db.prepare(
+    `UPDATE deliveries SET attempts = attempts - 1, in_flight = NULL
+     WHERE id = ? AND owner = ? AND state = 0 AND in_flight IS NOT NULL`,
+  );
+  const withdrawn = db.prepare(
+    'SELECT 1 FROM deliveries WHERE id = ? AND owner = ? AND state = 0 AND in_flight IS NULL',
+  );
+  return ({ id }, _blobs, replay, owner) => {
+    if (withdraw.run(id, owner).changes === 1) return true;
+    return replay && withdrawn.get(id, owner) !== undefined;
+  };
+}
+
+export function endAttemptHandler({ db, record }: AttemptOptions): Handlers['endAttempt'] {
   const again = db.prepare(
     `UPDATE deliveries SET in_flight = NULL, due_at = ?
      WHERE id = ? AND owner = ? AND state = 0 RETURNING round, cause`,
@@ -77,7 +91,7 @@ export function endAttemptHandler({ db, owner, record }: AttemptOptions): Handle
   );
   const ended = db.prepare('SELECT 1 FROM attempts WHERE delivery = ? AND number = ? AND started_at = ?');
 
-  return ({ id, attempt, next, now }, [excerpt], replay) => {
+  return ({ id, attempt, next, now }, [excerpt], replay, owner) => {
     if (replay && ended.get(id, attempt.number, attempt.startedAt) !== undefined) return true;
     const reason = next.state === 'failed' ? REASONS.indexOf(next.reason) : null;
     const row =

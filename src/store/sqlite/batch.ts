@@ -2,7 +2,7 @@
  * One batch, one transaction. A fault of the environment undoes the batch as a whole, to be tried again; an
  * operation that fails by itself takes no other with it.
  */
-import type { DatabaseSync } from 'node:sqlite';
+import type { Database } from './database.ts';
 import { describe, isEnvironmental } from './faults.ts';
 import type { Answer, Handlers, Kind, Operation, Outcome } from './protocol.ts';
 
@@ -13,10 +13,11 @@ export interface Batch {
 
 export type RunBatch = (batch: Batch) => Answer;
 
-export function createBatchRunner(db: DatabaseSync, handlers: Handlers): RunBatch {
-  const run = <K extends Kind>({ kind, args, blobs }: Operation<K>, replay: boolean): Outcome => ({
-    value: handlers[kind](args, blobs, replay),
-  });
+export function createBatchRunner({ db, owner: own }: Database, handlers: Handlers): RunBatch {
+  const run = <K extends Kind>(
+    { kind, args, blobs, owner = own }: Operation<K>,
+    replay: boolean,
+  ): Outcome => ({ value: handlers[kind](args, blobs, replay, owner) });
 
   function transact(work: () => Outcome[]): Answer {
     db.exec('BEGIN IMMEDIATE');

@@ -10,7 +10,11 @@ import { directoryError } from '../directory.ts';
 import type { Keyring } from '../seal.ts';
 import { describe, isSqliteError, primaryCode } from './faults.ts';
 import { MIGRATIONS } from './migrations.ts';
-import type { WorkerData } from './protocol.ts';
+import { refuseMoved } from './moved.ts';
+import type { Handlers, WorkerData } from './protocol.ts';
+
+/** Its name in the data directory. */
+export const DATABASE_FILE = 'afterword.db';
 
 const CORRUPT = 11;
 const NOT_A_DATABASE = 26;
@@ -22,11 +26,16 @@ const CHECKPOINT_PAGES = 8_000;
 
 export interface Database {
   readonly db: DatabaseSync;
-  /** This process's number among the owners. */
+  /** The number of the node that opened it, among the owners. */
   readonly owner: number;
 }
 
-export function openDatabase({ file, nodeId, keyring }: Omit<WorkerData, 'spoolDir'>): Database {
+interface OpenOptions extends Omit<WorkerData, 'spoolDir'> {
+  /** Opens one that has been moved away as well; otherwise that is refused. */
+  readonly evenMoved?: boolean;
+}
+
+export function openDatabase({ file, nodeId, keyring, evenMoved = false }: OpenOptions): Database {
   let db: DatabaseSync | undefined;
   try {
     createFile(file);
@@ -34,6 +43,7 @@ export function openDatabase({ file, nodeId, keyring }: Omit<WorkerData, 'spoolD
     configure(db);
     assertDurable(db);
     migrate(db, file);
+    if (!evenMoved) refuseMoved(db, dirname(file));
     registerKeys(db, keyring);
     return { db, owner: registerNode(db, nodeId) };
   } catch (error) {
@@ -62,9 +72,13 @@ export function assertDurable(db: DatabaseSync): void {
   );
 }
 
-function registerNode(db: DatabaseSync, nodeId: string): number {
-  db.prepare('INSERT INTO nodes (name) VALUES (?) ON CONFLICT DO NOTHING').run(nodeId);
-  return db.prepare('SELECT id FROM nodes WHERE name = ?').get(nodeId)!['id'] as number;
+function registerNode(db: DatabaseSync, name: string): number {
+  db.prepare('INSERT INTO nodes (name) VALUES (?) ON CONFLICT DO NOTHING').run(name);
+  return db.prepare('SELECT id FROM nodes WHERE name = ?').get(name)!['id'] as number;
+}
+
+export function registerHandler(db: DatabaseSync): Handlers['register'] {
+  return ({ name }) => registerNode(db, name);
 }
 
 /** A pending delivery whose secret cannot be opened could only be lost: better not to start. */

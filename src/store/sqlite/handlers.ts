@@ -1,20 +1,31 @@
 /** Every operation with what runs it, its statements prepared once. */
-import { attemptRecorder, beginAttemptHandler, endAttemptHandler } from './attempts.ts';
-import type { Database } from './database.ts';
+import type { DatabaseSync } from 'node:sqlite';
+import {
+  attemptRecorder,
+  beginAttemptHandler,
+  endAttemptHandler,
+  withdrawAttemptHandler,
+} from './attempts.ts';
+import { registerHandler } from './database.ts';
 import { insertHandler } from './insert.ts';
-import { claimHandler, recoverHandler } from './ownership.ts';
+import { claimHandler, recoverHandler, releaseHandler } from './ownership.ts';
 import type { Handlers, WorkerData } from './protocol.ts';
 import { pruneHandler } from './prune.ts';
 import { backlogHandler, bodyHandler, findHandler, spooledHandler } from './reading.ts';
 
-export function createHandlers({ db, owner }: Database, { keyring, spoolDir }: WorkerData): Handlers {
+type HandlerData = Pick<WorkerData, 'keyring' | 'spoolDir'>;
+
+export function createHandlers(db: DatabaseSync, { keyring, spoolDir }: HandlerData): Handlers {
   const record = attemptRecorder(db);
   return {
-    insert: insertHandler({ db, owner, keyring, spoolDir }),
-    beginAttempt: beginAttemptHandler({ db, owner, record }),
-    endAttempt: endAttemptHandler({ db, owner, record }),
-    recover: recoverHandler({ db, owner, keyring, record }),
-    claim: claimHandler({ db, owner, keyring, record }),
+    register: registerHandler(db),
+    insert: insertHandler({ db, keyring, spoolDir }),
+    beginAttempt: beginAttemptHandler({ db, record }),
+    withdrawAttempt: withdrawAttemptHandler({ db, record }),
+    endAttempt: endAttemptHandler({ db, record }),
+    recover: recoverHandler({ db, keyring, record }),
+    release: releaseHandler({ db, keyring, record }),
+    claim: claimHandler({ db, keyring, record }),
     body: bodyHandler(db, spoolDir),
     find: findHandler(db),
     backlog: backlogHandler(db),

@@ -8,12 +8,11 @@ import type { Args, Handlers } from './protocol.ts';
 
 interface InsertOptions {
   readonly db: DatabaseSync;
-  readonly owner: number;
   readonly keyring: Keyring;
   readonly spoolDir: string;
 }
 
-export function insertHandler({ db, owner, keyring, spoolDir }: InsertOptions): Handlers['insert'] {
+export function insertHandler({ db, keyring, spoolDir }: InsertOptions): Handlers['insert'] {
   const narrow = db.prepare(
     `INSERT INTO deliveries (id, project, state, owner, due_at, round, attempts, in_flight, cause)
      VALUES (?, ?, 0, ?, ?, 1, ?, ?, 0) ON CONFLICT DO NOTHING`,
@@ -26,7 +25,8 @@ export function insertHandler({ db, owner, keyring, spoolDir }: InsertOptions): 
   let sequence = 0;
 
   /** Rolls on through the milliseconds, so that a conflict is as good as never met. */
-  function insertNarrow(key: RunKey, { project, owned, createdAt, begunAt }: Args<'insert'>): number {
+  function insertNarrow(key: RunKey, args: Args<'insert'>, owner: number): number {
+    const { project, owned, createdAt, begunAt } = args;
     for (let tries = 0; tries < KEYS_PER_MS; tries += 1) {
       sequence = (sequence + 1) % KEYS_PER_MS;
       const id = key.first + sequence;
@@ -37,7 +37,7 @@ export function insertHandler({ db, owner, keyring, spoolDir }: InsertOptions): 
     throw new RangeError('the millisecond of this run id has no free key left');
   }
 
-  return (args, [body, secret], replay) => {
+  return (args, [body, secret], replay, owner) => {
     const key = parseRunId(args.runId);
     if (key === undefined) throw new RangeError(`not a usable run id: ${args.runId}`);
     if (replay) {
@@ -47,7 +47,7 @@ export function insertHandler({ db, owner, keyring, spoolDir }: InsertOptions): 
     // The capture synced the file; its name is durable only with the directory.
     if (args.fileSize !== undefined) syncDirectory(spoolDir);
 
-    const id = insertNarrow(key, args);
+    const id = insertNarrow(key, args, owner);
     const confidential: Confidential = {
       ...(secret && { secret }),
       ...(args.authorization !== undefined && { authorization: args.authorization }),

@@ -3,9 +3,10 @@
  * the 53 bits that a JavaScript number holds. A run is found by the range of its millisecond, so the run id
  * itself needs no index.
  */
+import { isRunId } from '../run-id.ts';
+
 const EPOCH = Date.UTC(2024, 0, 1);
 const LAST_MS = 2 ** 40 - 1;
-const RUN_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /** How many keys one millisecond has. */
 export const KEYS_PER_MS = 8192;
@@ -19,7 +20,7 @@ export interface RunKey {
 
 /** Undefined when it is no UUIDv7 in lower case, or lies outside 2024 to 2058. */
 export function parseRunId(runId: string): RunKey | undefined {
-  if (!RUN_ID.test(runId)) return undefined;
+  if (!isRunId(runId)) return undefined;
   const bytes = Buffer.from(runId.replaceAll('-', ''), 'hex');
   const ms = bytes.readUIntBE(0, 6) - EPOCH;
   if (ms < 0 || ms > LAST_MS) return undefined;

@@ -71,4 +71,12 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (delivery, ordinal)
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- At most one row: where \`afterword migrate\` moves this store to. Who finds it must not send anything.
+  CREATE TABLE moved (
+    import TEXT NOT NULL,          -- the name that the other store knows the move by
+    place  TEXT NOT NULL,
+    at     REAL NOT NULL
+  ) STRICT;
+  `,
 ];

@@ -1,5 +1,6 @@
 /**
- * Who sends what: `recover` frees the deliveries of owners that are gone, `claim` takes free ones.
+ * Who sends what: `recover` frees the deliveries of owners that are gone, `release` those of the present one,
+ * `claim` takes free ones.
  *
  * An attempt that was under way when its owner went is recorded as `interrupted` and stays counted, with one
  * exception: a round never ends on such an attempt, so where it was the last one, it is given back.
@@ -8,7 +9,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type Keyring, unseal } from '../seal.ts';
 import { ATTEMPTS_PER_ROUND, type Confidential, type PendingDelivery } from '../store.ts';
 import type { RecordAttempt } from './attempts.ts';
-import { REASONS, STATES, TRIGGERS } from './codes.ts';
+import { REASONS, STATES, TRIGGERS } from '../codes.ts';
 import { formatRunId } from './key.ts';
 import type { Handlers } from './protocol.ts';
 
@@ -16,12 +17,11 @@ const NO_TIME = { queueMs: 0, totalMs: 0 };
 
 interface OwnershipOptions {
   readonly db: DatabaseSync;
-  readonly owner: number;
   readonly keyring: Keyring;
   readonly record: RecordAttempt;
 }
 
-interface OrphanRow {
+interface OwnedRow {
   readonly id: number;
   readonly round: number;
   readonly attempts: number;
@@ -30,7 +30,7 @@ interface OrphanRow {
   readonly in_flight: number | null;
 }
 
-interface ClaimRow extends Omit<OrphanRow, 'in_flight'> {
+interface ClaimRow extends Omit<OwnedRow, 'in_flight'> {
   readonly project: string;
   readonly run_id: Uint8Array;
   readonly app: string;
@@ -40,16 +40,25 @@ interface ClaimRow extends Omit<OrphanRow, 'in_flight'> {
   readonly sealed: Uint8Array | null;
 }
 
-export function recoverHandler({ db, owner, record }: OwnershipOptions): Handlers['recover'] {
-  const orphans = db.prepare(
+export function recoverHandler(options: OwnershipOptions): Handlers['recover'] {
+  return freeing(options, 'owner IS NOT NULL AND owner <> ?');
+}
+
+export function releaseHandler(options: OwnershipOptions): Handlers['release'] {
+  return freeing(options, 'owner = ?');
+}
+
+/** `whose` says which of the owned deliveries, by the number of the present owner. */
+function freeing({ db, record }: OwnershipOptions, whose: string): Handlers['recover' | 'release'] {
+  const owned = db.prepare(
     `SELECT id, round, attempts, cause, due_at, in_flight FROM deliveries INDEXED BY deliveries_pending
-     WHERE state = 0 AND owner IS NOT NULL AND owner <> ? LIMIT ?`,
+     WHERE state = 0 AND ${whose} LIMIT ?`,
   );
   const free = db.prepare(
     'UPDATE deliveries SET owner = NULL, claim = NULL, in_flight = NULL, attempts = ?, due_at = ? WHERE id = ?',
   );
-  return ({ limit, now }) => {
-    const rows = orphans.all(owner, limit) as unknown as OrphanRow[];
+  return ({ limit, now }, _blobs, _replay, owner) => {
+    const rows = owned.all(owner, limit) as unknown as OwnedRow[];
     for (const { id, round, attempts, cause, due_at: dueAt, in_flight: startedAt } of rows) {
       if (startedAt === null) {
         free.run(attempts, dueAt, id);
@@ -63,7 +72,7 @@ export function recoverHandler({ db, owner, record }: OwnershipOptions): Handler
   };
 }
 
-export function claimHandler({ db, owner, keyring, record }: OwnershipOptions): Handlers['claim'] {
+export function claimHandler({ db, keyring, record }: OwnershipOptions): Handlers['claim'] {
   const columns = `d.id, d.project, d.round, d.attempts, d.cause, d.due_at,
     c.run_id, c.app, c.target, c.created_at, c.key_id, c.sealed
     FROM deliveries d INDEXED BY deliveries_pending JOIN contents c ON c.id = d.id WHERE d.state = 0`;
@@ -79,7 +88,7 @@ export function claimHandler({ db, owner, keyring, record }: OwnershipOptions): 
     fail.run(STATES.indexOf('failed'), REASONS.indexOf('blocked'), now, id);
   }
 
-  return ({ number, limit, now }, _blobs, replay) => {
+  return ({ number, limit, now }, _blobs, replay, owner) => {
     const before = replay ? taken.all(owner, number) : [];
     const rows = (before.length > 0 ? before : unowned.all(limit)) as unknown as ClaimRow[];
     const deliveries: PendingDelivery[] = [];

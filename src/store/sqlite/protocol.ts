@@ -4,9 +4,11 @@
  * cloned view would take its whole underlying buffer along.
  */
 import type { Keyring } from '../seal.ts';
-import type { AttemptResult, Backlog, Body, DeliveryRecord, Next, PendingDelivery } from '../store.ts';
+import type { AttemptResult, Backlog, DeliveryRecord, NewBody, Next, PendingDelivery } from '../store.ts';
 
 interface Operations {
+  /** The number of a node that shares this store, among the owners. */
+  register: { args: { readonly name: string }; result: number };
   /** Blobs: the body, unless it is a file; the secret. */
   insert: {
     args: {
@@ -24,6 +26,7 @@ interface Operations {
     result: number;
   };
   beginAttempt: { args: { readonly id: number; readonly startedAt: number }; result: boolean };
+  withdrawAttempt: { args: { readonly id: number }; result: boolean };
   /** Blobs: the excerpt. */
   endAttempt: {
     args: {
@@ -35,8 +38,9 @@ interface Operations {
     result: boolean;
   };
   recover: { args: { readonly limit: number; readonly now: number }; result: number };
+  release: { args: { readonly limit: number; readonly now: number }; result: number };
   claim: { args: { readonly number: number; readonly limit: number; readonly now: number }; result: Claimed };
-  body: { args: { readonly id: number }; result: Body | undefined };
+  body: { args: { readonly id: number }; result: NewBody | undefined };
   find: { args: { readonly runId: string }; result: DeliveryRecord | undefined };
   backlog: { args: Record<string, never>; result: Backlog };
   prune: { args: { readonly before: number; readonly limit: number }; result: Pruned };
@@ -65,11 +69,16 @@ export interface Operation<K extends Kind = Kind> {
   readonly kind: K;
   readonly args: Args<K>;
   readonly blobs: Blobs;
+  /** The node that wants it; the one that opened the database where absent. */
+  readonly owner?: number | undefined;
 }
 
-/** What runs an operation of each kind. `replay`: it may have been committed before, its answer lost. */
+/**
+ * What runs an operation of each kind. `replay`: it may have been committed before, its answer lost. `owner`
+ * is the node that wants it.
+ */
 export type Handlers = {
-  readonly [K in Kind]: (args: Args<K>, blobs: Blobs, replay: boolean) => Result<K>;
+  readonly [K in Kind]: (args: Args<K>, blobs: Blobs, replay: boolean, owner: number) => Result<K>;
 };
 
 /** How one operation of a committed batch ended. */
@@ -84,6 +93,7 @@ interface PackedOperation {
   readonly kind: Kind;
   readonly args: Args<Kind>;
   readonly spans: readonly Span[];
+  readonly owner: number | undefined;
 }
 
 export interface PackedBatch {
@@ -125,7 +135,12 @@ export function pack(operations: readonly Operation[], replay: boolean): PackedB
   };
   return {
     replay,
-    operations: operations.map(({ kind, args, blobs }) => ({ kind, args, spans: blobs.map(place) })),
+    operations: operations.map(({ kind, args, blobs, owner }) => ({
+      kind,
+      args,
+      spans: blobs.map(place),
+      owner,
+    })),
     bytes: bytes.buffer,
   };
 }
@@ -133,5 +148,5 @@ export function pack(operations: readonly Operation[], replay: boolean): PackedB
 export function unpack({ operations, bytes }: PackedBatch): Operation[] {
   const view = (span: Span) =>
     span === null ? undefined : new Uint8Array(bytes, span[0], span[1] - span[0]);
-  return operations.map(({ kind, args, spans }) => ({ kind, args, blobs: spans.map(view) }));
+  return operations.map(({ kind, args, spans, owner }) => ({ kind, args, blobs: spans.map(view), owner }));
 }

@@ -28,7 +28,8 @@ interface Entry {
 }
 
 export interface Queue {
-  submit<K extends Kind>(kind: K, args: Args<K>, blobs?: Blobs): Promise<Result<K>>;
+  /** `owner`: the node that wants it, where it is not the one that opened the database. */
+  submit<K extends Kind>(kind: K, args: Args<K>, blobs?: Blobs, owner?: number): Promise<Result<K>>;
   /** Makes sure that the database can be written, even when nobody has anything to write. */
   probe(): void;
   /** Takes nothing more, and writes what it has. */
@@ -97,10 +98,10 @@ export function createQueue({ engine, clock, log, onTry }: QueueOptions): Queue 
   }
 
   return {
-    submit<K extends Kind>(kind: K, args: Args<K>, blobs: Blobs = []) {
+    submit<K extends Kind>(kind: K, args: Args<K>, blobs: Blobs = [], owner?: number) {
       if (draining) return Promise.reject(new Error('the store is closed'));
       return new Promise<Result<K>>((resolve, reject) => {
-        waiting.push({ operation: { kind, args, blobs }, resolve, reject });
+        waiting.push({ operation: { kind, args, blobs, owner }, resolve, reject });
         pumping ??= pump();
       });
     },

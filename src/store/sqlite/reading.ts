@@ -2,11 +2,11 @@
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import type { AttemptRecord, DeliveryRecord } from '../store.ts';
-import { REASONS, STATES, TRIGGERS } from './codes.ts';
+import { REASONS, STATES, TRIGGERS } from '../codes.ts';
 import { formatRunId, KEYS_PER_MS, parseRunId } from './key.ts';
 import type { Handlers } from './protocol.ts';
 
-interface DeliveryRow {
+export interface DeliveryRow {
   readonly id: number;
   readonly project: string;
   readonly app: string;
@@ -42,18 +42,24 @@ export function findHandler(db: DatabaseSync): Handlers['find'] {
        d.settled_at
      FROM contents c JOIN deliveries d ON d.id = c.id WHERE c.id BETWEEN ? AND ? AND c.run_id = ?`,
   );
-  const attempts = db.prepare(
-    `SELECT round, number, cause, started_at, queue_ms, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms,
-       status, error, excerpt
-     FROM attempts WHERE delivery = ? ORDER BY ordinal`,
-  );
+  const attemptsOf = attemptsReader(db);
   return ({ runId }) => {
     const key = parseRunId(runId);
     if (key === undefined) return undefined;
     const row = delivery.get(key.first, key.first + KEYS_PER_MS - 1, key.bytes) as DeliveryRow | undefined;
     if (row === undefined) return undefined;
-    return deliveryRecord(runId, row, attempts.all(row.id) as unknown as AttemptRow[]);
+    return deliveryRecord(runId, row, attemptsOf(row.id));
   };
+}
+
+/** The attempts of a delivery, in their order. */
+export function attemptsReader(db: DatabaseSync): (id: number) => AttemptRecord[] {
+  const attempts = db.prepare(
+    `SELECT round, number, cause, started_at, queue_ms, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms,
+       status, error, excerpt
+     FROM attempts WHERE delivery = ? ORDER BY ordinal`,
+  );
+  return id => (attempts.all(id) as unknown as AttemptRow[]).map(attemptRecord);
 }
 
 export function bodyHandler(db: DatabaseSync, spoolDir: string): Handlers['body'] {
@@ -88,7 +94,11 @@ export function spooledHandler(db: DatabaseSync): Handlers['spooled'] {
     });
 }
 
-function deliveryRecord(runId: string, row: DeliveryRow, attempts: readonly AttemptRow[]): DeliveryRecord {
+export function deliveryRecord(
+  runId: string,
+  row: DeliveryRow,
+  attempts: readonly AttemptRecord[],
+): DeliveryRecord {
   const state = STATES[row.state]!;
   return {
     runId,
@@ -100,7 +110,7 @@ function deliveryRecord(runId: string, row: DeliveryRow, attempts: readonly Atte
     state,
     ...(row.reason !== null && { reason: REASONS[row.reason]! }),
     round: row.round,
-    attempts: attempts.map(attemptRecord),
+    attempts,
     ...(state === 'pending' && { dueAt: row.due_at }),
     ...(row.settled_at !== null && { settledAt: row.settled_at }),
   };

@@ -10,7 +10,7 @@ export interface Spool {
   path(runId: string): string;
   /** Removes what no delivery names any more; a file that is gone already is fine. */
   remove(runIds: readonly string[]): Promise<void>;
-  /** Removes what a crash left behind before its delivery was written. */
+  /** Removes what a crash left behind before its delivery was written, folders of drafts included. */
   sweep(spooled: (runIds: readonly string[]) => Promise<readonly string[]>): Promise<void>;
 }
 
@@ -26,6 +26,8 @@ export function createSpool(dir: string): Spool {
     remove,
     async sweep(spooled) {
       const entries = await readdir(dir, { withFileTypes: true });
+      const folders = entries.filter(entry => entry.isDirectory()).map(entry => path(entry.name));
+      await Promise.all(folders.map(folder => rm(folder, { recursive: true, force: true })));
       const names = entries.filter(entry => entry.isFile()).map(entry => entry.name);
       for (let start = 0; start < names.length; start += CHUNK) {
         const chunk = names.slice(start, start + CHUNK);

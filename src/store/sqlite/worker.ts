@@ -26,7 +26,7 @@ function serve(port: MessagePort, data: WorkerData): void {
     post({ type: 'refused', message: (error as Error).message });
     return;
   }
-  const runBatch = createBatchRunner(database.db, createHandlers(database, data));
+  const runBatch = createBatchRunner(database, createHandlers(database.db, data));
   port.on('message', (message: ToWorker) => {
     if (message.type === 'batch') {
       const answer = runBatch({ operations: unpack(message.batch), replay: message.batch.replay });

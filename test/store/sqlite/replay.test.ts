@@ -13,7 +13,7 @@ function rig() {
   const data = { file: join(dir, 'test.db'), spoolDir: dir, nodeId: 'node', keyring: KEYRING };
   const database = openDatabase(data);
   onTestFinished(() => database.db.close());
-  const runBatch = createBatchRunner(database.db, createHandlers(database, data));
+  const runBatch = createBatchRunner(database, createHandlers(database.db, data));
   const run = (operations: Operation[], replay: boolean): unknown[] => {
     const answer = runBatch({ operations, replay });
     if ('fault' in answer) throw new Error(answer.fault);
@@ -56,6 +56,15 @@ describe('a replay', () => {
     expect(twice(operation('beginAttempt', { id, startedAt: result.startedAt }))).toEqual([true]);
     const end = { id, attempt: result, next: { state: 'delivered' } as const, now: Date.now() };
     expect(twice(operation('endAttempt', end))).toEqual([true]);
+  });
+
+  it('of an attempt that is withdrawn', () => {
+    const { run, twice } = rig();
+    const [id] = run([insert(true)], false) as [number];
+    run([operation('beginAttempt', { id, startedAt: Date.now() })], false);
+    expect(twice(operation('withdrawAttempt', { id }))).toEqual([true]);
+    run([operation('release', { limit: 10, now: Date.now() })], false);
+    expect(run([operation('withdrawAttempt', { id })], true)).toEqual([false]);
   });
 
   it('of claims, each getting its own again', () => {

@@ -2,7 +2,7 @@
  * The closed sets of the contract as the small numbers that rows hold: a value's place in its list. New
  * values go to the end. `pending` is 0, which the schema's indexes rely on.
  */
-import type { AttemptTrigger, DeliveryState, FailureReason } from '../store.ts';
+import type { AttemptTrigger, DeliveryState, FailureReason } from './store.ts';
 
 export const STATES: readonly DeliveryState[] = ['pending', 'delivered', 'failed', 'cancelled'];
 export const REASONS: readonly FailureReason[] = ['exhausted', 'rejected', 'blocked'];

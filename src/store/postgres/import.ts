@@ -1,0 +1,130 @@
+/**
+ * Takes in the deliveries of another store, for `afterword migrate`, beside the nodes that work on this
+ * database. Those that are pending come without an owner; the nodes find them when they look.
+ *
+ * A move is known here by an id, with the positions in the other store up to which it has come. A batch and the
+ * new position are one transaction. So nothing comes twice, whatever has become of it here meanwhile.
+ */
+import type { Client } from 'pg';
+import type { Clock } from '../../clock.ts';
+import { StartError } from '../../errors.ts';
+import type { Keyring } from '../seal.ts';
+import type { StoredDelivery } from '../stored.ts';
+import { type ConnectionOptions, createClient, disconnect, inTransaction } from './connection.ts';
+import { describe } from './faults.ts';
+import { type Imported, importBatch } from './import-batch.ts';
+import { openDatabase } from './opening.ts';
+import { dayOf, makeDays } from './partitions.ts';
+import { placeOf, startError } from './start-errors.ts';
+import { createTimes, type Times } from './times.ts';
+
+/** A batch is large, and the nodes have their own work for the database. */
+const TIMEOUT_MS = 60_000;
+
+/** Up to where the other store's deliveries are here. */
+export interface Positions {
+  readonly pending: number;
+  readonly settled: number;
+}
+
+export interface Import {
+  /** The database, as `host:port/name`. */
+  readonly place: string;
+  /** Makes a note of a move that begins. */
+  begin(id: string, source: string): Promise<void>;
+  /** Undefined where no such move is known. */
+  positions(id: string): Promise<Positions | undefined>;
+  /** Deliveries beyond the positions, in their order: all of them pending, or all of them settled. */
+  write(id: string, part: keyof Positions, deliveries: readonly StoredDelivery[]): Promise<Imported>;
+  close(): Promise<void>;
+}
+
+export interface ImportOptions {
+  readonly connection: ConnectionOptions;
+  readonly keyring: Keyring;
+  readonly clock: Clock;
+  /** Only to ask for positions: the database is left as it is. */
+  readonly readOnly: boolean;
+}
+
+/** Throws a StartError, as all that it gives does. */
+export async function openImport({ connection, keyring, clock, readOnly }: ImportOptions): Promise<Import> {
+  if (!readOnly) await openDatabase({ connection, keyring, clock });
+  const place = placeOf(connection);
+  const client = createClient({ connection, timeoutMs: TIMEOUT_MS });
+  const times = createTimes();
+  try {
+    await client.connect();
+    await observe(client, times, clock);
+  } catch (error) {
+    await disconnect(client);
+    throw startError(error, connection);
+  }
+  const attempt = <T>(work: () => Promise<T>) => work().catch((error: unknown) => interrupted(error, place));
+  return {
+    place,
+    begin: (id, source) =>
+      attempt(async () => {
+        await client.query('INSERT INTO afterword_imports (id, source) VALUES ($1, $2)', [id, source]);
+      }),
+    positions: id => attempt(() => readPositions(client, id)),
+    write: (id, part, deliveries) =>
+      attempt(async () => {
+        await makeDays(client, daysOf(deliveries));
+        return inTransaction(client, async () => {
+          await advance(client, id, part, deliveries);
+          return importBatch({ client, deliveries, times });
+        });
+      }),
+    close: () => disconnect(client),
+  };
+}
+
+async function observe(client: Client, times: Times, clock: Clock): Promise<void> {
+  const before = clock.now();
+  const { rows } = await client.query<{ now: number }>(
+    'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now',
+  );
+  times.observe(rows[0]!.now, before, clock.now());
+}
+
+async function readPositions(client: Client, id: string): Promise<Positions | undefined> {
+  const { rows: tables } = await client.query<{ present: boolean }>(
+    `SELECT to_regclass('afterword_imports') IS NOT NULL AS present`,
+  );
+  if (!tables[0]!.present) return undefined;
+  const { rows } = await client.query<Positions>(
+    'SELECT pending::float8, settled::float8 FROM afterword_imports WHERE id = $1',
+    [id],
+  );
+  return rows[0];
+}
+
+/** The note moves on to the end of the batch, and is locked until that is written. */
+async function advance(
+  client: Client,
+  id: string,
+  part: keyof Positions,
+  deliveries: readonly StoredDelivery[],
+): Promise<void> {
+  const { rowCount } = await client.query(
+    `UPDATE afterword_imports SET ${part} = $2 WHERE id = $1 AND ${part} < $3`,
+    [id, deliveries.at(-1)!.position, deliveries[0]!.position],
+  );
+  if (rowCount !== 1) throw new StartError('another process moves the same deliveries at this moment');
+}
+
+/** Those of the run ids, which begin with their millisecond. */
+function daysOf(deliveries: readonly StoredDelivery[]) {
+  const days = deliveries.map(({ runId }) => dayOf(Number.parseInt(runId.replace('-', '').slice(0, 12), 16)));
+  return [...new Map(days.map(day => [day.suffix, day])).values()];
+}
+
+/** Whatever it was, nothing is lost by it. */
+function interrupted(error: unknown, place: string): never {
+  if (error instanceof StartError || error instanceof TypeError) throw error;
+  throw new StartError(
+    `the move to ${place} was cut off: ${describe(error)}. ` +
+      'Nothing is lost; run afterword migrate again, and it goes on where it stopped',
+  );
+}

@@ -1,0 +1,18 @@
+/** A node's last word: that it is gone, and what it owned may be taken over at once. */
+import { type ConnectionOptions, withClient } from './connection.ts';
+import { FIRST_OWNED_BY } from './freeing.ts';
+
+const TIMEOUT_MS = 2_000;
+
+/** Its row stays for as long as deliveries name it. */
+const LEAVE = `
+  WITH left_behind AS (SELECT ${FIRST_OWNED_BY('$1::int')} AS id),
+  removed AS (
+    DELETE FROM afterword_nodes WHERE id = $1::int AND (SELECT id FROM left_behind) IS NULL
+  )
+  UPDATE afterword_nodes SET beat_at = '-infinity'
+  WHERE id = $1::int AND (SELECT id FROM left_behind) IS NOT NULL`;
+
+export async function leave(connection: ConnectionOptions, owner: number): Promise<void> {
+  await withClient({ connection, timeoutMs: TIMEOUT_MS }, client => client.query(LEAVE, [owner]));
+}

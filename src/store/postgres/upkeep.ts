@@ -1,0 +1,34 @@
+/** What has to be done now and then: partitions for the days to come, and the rows of nodes long dead. */
+import type { Logger } from '../../log.ts';
+import { type ConnectionOptions, withClient } from './connection.ts';
+import { describe } from './faults.ts';
+import { FIRST_OWNED_BY } from './freeing.ts';
+import { makePartitions } from './partitions.ts';
+
+const EVERY_MS = 60 * 60_000;
+const AGAIN_MS = 60_000;
+const TIMEOUT_MS = 30_000;
+
+/** Only after a long time: what was sent to the database in a node's last moments must find its owner. */
+const FORGET_NODES = `
+  DELETE FROM afterword_nodes n WHERE beat_at < clock_timestamp() - interval '1 hour'
+    AND ${FIRST_OWNED_BY('n.id')} IS NULL`;
+
+/** Tells the milliseconds until the next time. */
+export async function keepUp(connection: ConnectionOptions, log: Logger): Promise<number> {
+  try {
+    await withClient({ connection, timeoutMs: TIMEOUT_MS }, async client => {
+      await makePartitions(client);
+      await client.query(FORGET_NODES);
+    });
+    return EVERY_MS;
+  } catch (error) {
+    log.warn(
+      { event: 'store_upkeep_failed', detail: describe(error) },
+      'the store was not kept up; once more soon',
+    );
+    return AGAIN_MS;
+  }
+}
+
+export const FIRST_UPKEEP_MS = EVERY_MS;

@@ -1,0 +1,21 @@
+/**
+ * A store that one process has open and others on the same machine use through it, each as a node of its own.
+ */
+import type { Port } from '../port.ts';
+import type { Store } from './store.ts';
+
+/** What is said over it is between the two ends of the one store. */
+export type StorePort = Port<unknown, unknown>;
+
+export interface SharedStore extends Pick<Store, 'open' | 'close' | 'available' | 'recover' | 'prune'> {
+  /** Serves a process at the other end of a port. */
+  share(port: StorePort): Share;
+}
+
+export interface Share {
+  /**
+   * The process is gone, and its last message has been heard: frees what it owned, for the others to claim;
+   * tells how many.
+   */
+  end(): Promise<number>;
+}

@@ -1,0 +1,106 @@
+/**
+ * Turns the calls of the store's interface into operations of the database, whichever way those get there.
+ */
+import type { Clock } from '../../clock.ts';
+import type { Logger } from '../../log.ts';
+import { inChunks } from '../chunks.ts';
+import type { NewDelivery, PendingDelivery, Store } from '../store.ts';
+import type { Args, Blobs, Kind, Result } from './protocol.ts';
+import type { Spool } from './spool.ts';
+
+/** Rows per transaction of the operations that may touch very many. */
+const CLAIM_CHUNK = 500;
+const FREE_CHUNK = 500;
+const PRUNE_CHUNK = 200;
+
+/** Resolves once the operation is committed. */
+export type Submit = <K extends Kind>(kind: K, args: Args<K>, blobs?: Blobs) => Promise<Result<K>>;
+
+export interface OperationsOptions {
+  readonly submit: Submit;
+  readonly spool: Pick<Spool, 'path' | 'remove'>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** What of a store is an operation, or several. */
+export type StoreOperations = Omit<Store, 'open' | 'close' | 'available' | 'tenure' | 'watch'>;
+
+export function createOperations({ submit, spool, clock, log }: OperationsOptions): StoreOperations {
+  let claims = 0;
+
+  const free = (kind: 'recover' | 'release') => freeAll(clock, args => submit(kind, args));
+
+  return {
+    async insert(delivery) {
+      return submit('insert', ...insertion(delivery, spool));
+    },
+
+    beginAttempt: (ref, startedAt) => submit('beginAttempt', { id: Number(ref), startedAt }),
+
+    withdrawAttempt: ref => submit('withdrawAttempt', { id: Number(ref) }),
+
+    endAttempt(ref, { excerpt, ...attempt }, next) {
+      return submit('endAttempt', { id: Number(ref), attempt, next, now: clock.now() }, [excerpt]);
+    },
+
+    recover: () => free('recover'),
+    release: () => free('release'),
+
+    async claim(limit) {
+      const claimed: PendingDelivery[] = [];
+      await inChunks(limit, CLAIM_CHUNK, async chunk => {
+        claims += 1;
+        const result = await submit('claim', { number: claims, limit: chunk, now: clock.now() });
+        claimed.push(...result.deliveries);
+        for (const runId of result.unreadable) {
+          log.error(
+            { event: 'secret_unreadable', runId },
+            'a delivery was failed: its sealed secret cannot be read',
+          );
+        }
+        return result.deliveries.length + result.unreadable.length;
+      });
+      return claimed;
+    },
+
+    body: ref => submit('body', { id: Number(ref) }),
+    find: runId => submit('find', { runId }),
+    backlog: () => submit('backlog', {}),
+
+    prune: (before, limit) =>
+      inChunks(limit, PRUNE_CHUNK, async chunk => {
+        const { count, files } = await submit('prune', { before, limit: chunk });
+        await spool.remove(files);
+        return count;
+      }),
+  };
+}
+
+/** Frees deliveries a chunk at a time until none is left; tells how many. */
+export function freeAll(
+  clock: Clock,
+  submit: (args: Args<'recover' | 'release'>) => Promise<number>,
+): Promise<number> {
+  return inChunks(Number.POSITIVE_INFINITY, FREE_CHUNK, limit => submit({ limit, now: clock.now() }));
+}
+
+function insertion(delivery: NewDelivery, spool: Pick<Spool, 'path'>): [args: Args<'insert'>, blobs: Blobs] {
+  const { runId, body, confidential } = delivery;
+  if ('file' in body && body.file !== spool.path(runId)) {
+    throw new Error(`the body of run ${runId} is not in the spool: ${body.file}`);
+  }
+  const args = {
+    runId,
+    project: delivery.projectId,
+    app: delivery.app,
+    target: delivery.target,
+    status: delivery.statusCode,
+    createdAt: delivery.createdAt,
+    ...(confidential.authorization !== undefined && { authorization: confidential.authorization }),
+    ...('file' in body && { fileSize: body.size }),
+    owned: delivery.owned,
+    ...(delivery.begunAt !== undefined && { begunAt: delivery.begunAt }),
+  };
+  return [args, ['bytes' in body ? body.bytes : undefined, confidential.secret]];
+}
