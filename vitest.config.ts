@@ -2,19 +2,28 @@ import { defineConfig } from 'vitest/config';
 
 const shared = { environment: 'node', pool: 'forks', testTimeout: 20_000, hookTimeout: 20_000 } as const;
 
-const FAULTS = 'test/faults/**';
-const POSTGRES = 'test/**/*.postgres.test.ts';
+const FAULTS = 'test/faults/**/*.test.ts';
+/** With a PostgreSQL server, or of whole programs. */
+const SYSTEM = [
+  'test/**/*.postgres.test.ts',
+  'test/bench*.test.ts',
+  'test/package.test.ts',
+  'test/commands/{dev,serve}.test.ts',
+  'test/store/sqlite/sharing.test.ts',
+  'test/workers/workers.test.ts',
+];
 
 export default defineConfig({
   test: {
     maxWorkers: '100%', // much of the time is spent waiting
     projects: [
-      { test: { ...shared, name: 'quick', include: ['test/**/*.test.ts'], exclude: [FAULTS, POSTGRES] } },
+      { test: { ...shared, name: 'quick', include: ['test/**/*.test.ts'], exclude: [FAULTS, ...SYSTEM] } },
       {
         test: {
           ...shared,
-          name: 'postgres',
-          include: [POSTGRES],
+          name: 'system',
+          include: SYSTEM,
+          testTimeout: 60_000,
           globalSetup: 'test/support/postgres-setup.ts', // one server for all
         },
       },
@@ -22,7 +31,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'faults',
-          include: ['test/faults/**/*.test.ts'],
+          include: [FAULTS],
           // A fault test loads the whole machine: one at a time, and long enough for its long form.
           fileParallelism: false,
           testTimeout: 60 * 60_000,
