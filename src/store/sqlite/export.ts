@@ -19,7 +19,8 @@ import { lockDirectory } from './lock.ts';
 import { type Mark, readMark, writeMark } from './moved.ts';
 import { recoverHandler } from './ownership.ts';
 import type { WorkerData } from './protocol.ts';
-import { attemptsReader, type DeliveryRow, deliveryRecord } from './reading.ts';
+import { deliveryRecord } from '../rows.ts';
+import { attemptsReader, type KeyedRow } from './reading.ts';
 
 /** What is read out together, at most; beyond the bytes by one delivery. Bodies in files do not count. */
 const BATCH_ROWS = 500;
@@ -49,7 +50,7 @@ export interface ExportOptions {
   readonly clock: Clock;
 }
 
-interface StoredRow extends DeliveryRow {
+interface StoredRow extends KeyedRow {
   readonly attempts: number;
   readonly cause: number;
   readonly run_id: Uint8Array;

@@ -1,0 +1,78 @@
+/** Rows of deliveries and attempts, which both stores have in the same form, as the records that they stand for. */
+import { REASONS, STATES, TRIGGERS } from './codes.ts';
+import type { AttemptRecord, DeliveryRecord } from './store.ts';
+
+export interface DeliveryRow {
+  readonly project: string;
+  readonly app: string;
+  readonly target: string;
+  readonly status: number;
+  readonly created_at: number;
+  readonly state: number;
+  readonly reason: number | null;
+  readonly round: number;
+  /** Not null while it is pending. */
+  readonly due_at: number | null;
+  readonly settled_at: number | null;
+}
+
+export const ATTEMPT_COLUMNS = `round, number, cause, started_at, queue_ms, dns_ms, connect_ms, tls_ms,
+  first_byte_ms, total_ms, status, error, excerpt`;
+
+export interface AttemptRow {
+  readonly round: number;
+  readonly number: number;
+  readonly cause: number;
+  readonly started_at: number;
+  readonly queue_ms: number;
+  readonly dns_ms: number | null;
+  readonly connect_ms: number | null;
+  readonly tls_ms: number | null;
+  readonly first_byte_ms: number | null;
+  readonly total_ms: number;
+  readonly status: number | null;
+  readonly error: string | null;
+  readonly excerpt: Uint8Array | null;
+}
+
+export function deliveryRecord(
+  runId: string,
+  row: DeliveryRow,
+  attempts: readonly AttemptRecord[],
+): DeliveryRecord {
+  const state = STATES[row.state]!;
+  return {
+    runId,
+    projectId: row.project,
+    app: row.app,
+    target: row.target,
+    statusCode: row.status,
+    createdAt: row.created_at,
+    state,
+    ...(row.reason !== null && { reason: REASONS[row.reason]! }),
+    round: row.round,
+    attempts,
+    ...(state === 'pending' && { dueAt: row.due_at! }),
+    ...(row.settled_at !== null && { settledAt: row.settled_at }),
+  };
+}
+
+export function attemptRecord(row: AttemptRow): AttemptRecord {
+  return {
+    round: row.round,
+    number: row.number,
+    trigger: TRIGGERS[row.cause]!,
+    startedAt: row.started_at,
+    timings: {
+      queueMs: row.queue_ms,
+      ...(row.dns_ms !== null && { dnsMs: row.dns_ms }),
+      ...(row.connect_ms !== null && { connectMs: row.connect_ms }),
+      ...(row.tls_ms !== null && { tlsMs: row.tls_ms }),
+      ...(row.first_byte_ms !== null && { firstByteMs: row.first_byte_ms }),
+      totalMs: row.total_ms,
+    },
+    ...(row.status !== null && { status: row.status }),
+    ...(row.error !== null && { error: row.error }),
+    ...(row.excerpt !== null && { excerpt: row.excerpt }),
+  };
+}
