@@ -79,24 +79,30 @@ class PiecesPayload implements Payload {
     this.#open?.return().catch(() => {});
   }
 
-  /** Exactly as many bytes as there should be, and not asked for more: the end is not a piece away. */
+  /**
+   * Exactly as many bytes as there should be, and not asked for more. Letting go of the source is not waited
+   * for: the receiver's answer may come sooner, and on a request that has not ended it costs the connection.
+   */
   async *#read(): Pieces {
     if (this.#closed) return;
+    const source = this.#source()[Symbol.asyncIterator]();
     let rest = this.size;
-    this.reading = true;
     try {
-      for await (const piece of this.#source()) {
-        rest -= piece.byteLength;
-        this.reading = false;
-        if (rest >= 0) yield piece;
-        if (rest <= 0) break;
+      for (;;) {
         this.reading = true;
+        const { done, value } = await source.next();
+        this.reading = false;
+        if (done === true) break;
+        rest -= value.byteLength;
+        if (rest >= 0) yield value;
+        if (rest <= 0) break;
       }
     } catch (error) {
       if (error instanceof AttemptFault) throw error;
       throw new WithheldError('body_unreadable', `the body cannot be read: ${String(error)}`);
     } finally {
       this.reading = false;
+      source.return?.().catch(() => {}); // all that is wanted of it has been read
     }
     if (rest !== 0) throw new AttemptFault('body_missing', 'the body does not have its length');
   }
