@@ -10,7 +10,7 @@ import { createKeyring } from './store/seal.ts';
 import { createSqliteStore } from './store/sqlite/store.ts';
 import { createRemoteStore } from './store/sqlite/remote.ts';
 import { createSharedSqliteStore } from './store/sqlite/sharing.ts';
-import type { SharedStore } from './store/shared.ts';
+import type { SharedStore } from './store/store-port.ts';
 import type { Store } from './store/store.ts';
 
 export interface StoreParts {

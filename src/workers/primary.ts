@@ -17,7 +17,7 @@ import { createRetention } from '../retention.ts';
 import { createHost, type Host } from '../runtime/host.ts';
 import { serveLeases } from '../runtime/leasing.ts';
 import { type Addresses, DRAIN_MS, type Service, type ServiceOptions, shownAddresses } from '../service.ts';
-import type { SharedStore } from '../store/shared.ts';
+import type { SharedStore } from '../store/store-port.ts';
 import { Crew } from './crew.ts';
 import type { Begin } from './messages.ts';
 import { packConfig, shareOf } from './packed-config.ts';

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../../clock.ts';
 import type { Logger } from '../../log.ts';
-import type { StorePort } from '../shared.ts';
+import type { StorePort } from '../store-port.ts';
 import type { Store } from '../store.ts';
 import { createOperations, type Submit } from './operations.ts';
 import { type Operation, type Outcome, pack } from './protocol.ts';

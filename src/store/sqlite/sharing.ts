@@ -4,7 +4,7 @@
  * remote.ts.
  */
 import type { Port } from '../../port.ts';
-import type { Share, SharedStore, StorePort } from '../shared.ts';
+import type { Share, SharedStore, StorePort } from '../store-port.ts';
 import { createEmbedded, type EmbeddedOptions } from './embedded.ts';
 import { createOperations, freeAll } from './operations.ts';
 import { type Kind, type Operation, type Outcome, type PackedBatch, unpack } from './protocol.ts';

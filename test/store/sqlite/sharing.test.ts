@@ -8,7 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { silentLogger } from '../../../src/log.ts';
-import type { Share, SharedStore } from '../../../src/store/shared.ts';
+import type { Share, SharedStore } from '../../../src/store/store-port.ts';
 import { createRemoteStore } from '../../../src/store/sqlite/remote.ts';
 import { createSharedSqliteStore } from '../../../src/store/sqlite/sharing.ts';
 import type { Body, Store } from '../../../src/store/store.ts';
