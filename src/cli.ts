@@ -1,13 +1,17 @@
 /**
  * The command line: which commands there are, and what the end of one means for the exit code (0: done,
- * 1: cannot start, or a check failed, 2: wrong usage or configuration).
+ * 1: cannot start, or a check or a call failed, 2: wrong usage or configuration, 130: broken off by Ctrl-C).
  */
+import { existsSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { Command, CommanderError } from 'commander';
+import { callCommand } from './commands/call.ts';
 import { configCommand } from './commands/config.ts';
 import { devCommand } from './commands/dev.ts';
 import { listenCommand } from './commands/listen.ts';
 import { migrateCommand } from './commands/migrate.ts';
-import { CheckFailed, type Io, printError } from './commands/output.ts';
+import { CheckFailed, Failed, Interrupted, type Io, printError } from './commands/output.ts';
+import { runsCommand } from './commands/runs.ts';
 import { serveCommand } from './commands/serve.ts';
 import { tokenCommand } from './commands/token.ts';
 import { verifyCommand } from './commands/verify.ts';
@@ -19,6 +23,8 @@ const COMMANDS: readonly ((io: Io) => Command)[] = [
   devCommand,
   serveCommand,
   tokenCommand,
+  callCommand,
+  runsCommand,
   listenCommand,
   verifyCommand,
   configCommand,
@@ -30,6 +36,7 @@ Examples:
   afterword dev                                 try everything, with no configuration
   afterword serve --config prod.yaml            run the service
   afterword token --project p-demo --ttl 7d     make a token for calls
+  afterword call hello/run --data '{}' --async  call a function, in the background
   afterword listen --port 9000 --secret s3cret  receive deliveries and print them
   afterword config check --config prod.yaml     see what a configuration means`;
 
@@ -72,7 +79,11 @@ function explain(error: unknown, io: Io): number {
   // Commander has printed its own message already; asking for help or the version ends this way too.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   if (error instanceof CheckFailed) return 1;
-  if (error instanceof UsageError || error instanceof StartError) {
+  if (error instanceof Interrupted) {
+    io.stderr.write(`${error.message}\n`);
+    return 130;
+  }
+  if (error instanceof UsageError || error instanceof StartError || error instanceof Failed) {
     printError(io, error.message);
     return error instanceof UsageError ? 2 : 1;
   }
@@ -92,9 +103,16 @@ export function processIo(): Io {
     stderr: process.stderr,
     env: process.env,
     cwd: process.cwd(),
+    program: programFrom(process.cwd(), process.argv[1] ?? ''),
     untilStopped,
     onHangUp: listener => void process.on('SIGHUP', listener),
   };
+}
+
+/** By its name where it is installed; in a checkout by the launcher's path. */
+function programFrom(cwd: string, launcher: string): string {
+  const inCheckout = existsSync(join(dirname(launcher), '..', 'src', 'cli.ts'));
+  return inCheckout ? `node ${relative(cwd, launcher)}` : 'afterword';
 }
 
 /**

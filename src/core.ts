@@ -1,19 +1,24 @@
 /**
- * What takes calls and sends deliveries, as far as the role of the node wants it, around a store and places
- * for calls that are given. One process has it whole; where there are workers, each of them does.
+ * What takes calls, carries out runs and sends deliveries, as far as the role of the node wants it, around a
+ * store and places for calls that are given. One process has it whole; where there are workers, each of them
+ * does.
  */
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { createApi } from './api/api.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { createSender, type Sender } from './delivery/attempt.ts';
 import { createDispatcher, type Dispatcher } from './delivery/dispatcher.ts';
+import { Pending } from './delivery/pending.ts';
 import { createTargetPolicy, type TargetPolicy } from './delivery/target.ts';
+import { createSpool, type Spool } from './exchange/spool.ts';
+import { createWays, type Ways } from './exchange/ways.ts';
 import { createAuthenticator } from './gateway/auth.ts';
 import { createGateway, type Gateway, type GatewayStop } from './gateway/server.ts';
-import { createSpool, type Spool } from './gateway/spool.ts';
 import type { Logger } from './log.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
+import { createRuns, type Runs } from './runs/runs.ts';
 import type { Lessor } from './runtime/host.ts';
 import type { Store } from './store/store.ts';
 
@@ -39,9 +44,9 @@ export interface Core {
   startSending(): Promise<void>;
   /** Lets attempts in flight end for at most this long, and gives the store back what is left. */
   stopSending(graceMs: number): Promise<void>;
-  /** Undefined where the role is not to take calls. */
+  /** Begins to take calls and to carry out runs. Undefined where the role is not to take calls. */
   takeCalls(): Promise<AddressInfo | undefined>;
-  /** Takes no more, and lets those under way end. */
+  /** Takes no more of either, and lets those under way end. */
   endCalls(stop: GatewayStop): Promise<void>;
   /** How many callers are connected, and a way to have fewer. */
   connections(): number;
@@ -52,19 +57,28 @@ interface Sending {
   readonly policy: TargetPolicy;
   readonly sender: Sender;
   readonly dispatcher: Dispatcher;
-  readonly metrics: Metrics;
+  readonly pending: Pending;
 }
 
-interface Calls {
-  readonly spool: Spool;
-  readonly gateway: Gateway;
+interface Background {
+  readonly runs: Runs;
+  readonly ways: Ways;
 }
 
 export function createCore(options: CoreOptions): Core {
-  const { listen, role } = options.config;
-  const sending = createSending(options);
-  const { sender, dispatcher, metrics } = sending;
-  const calls = role === 'dispatcher' ? undefined : createCalls(options, sending);
+  const { config, store, spoolDir, draftDir = spoolDir, log } = options;
+  const metrics: Metrics = createMetrics({
+    size: () => sending.dispatcher.size(),
+    storeAvailable: () => store.available,
+    runsHeld: () => background.runs.held,
+  });
+  const spool = createSpool({ dir: spoolDir, draftDir, log });
+  const sending = createSending(options, metrics);
+  const background = createBackground(options, { spool, sending, metrics });
+  const { sender, dispatcher } = sending;
+  const { runs, ways } = background;
+  const gateway =
+    config.role === 'dispatcher' ? undefined : createCalls(options, { spool, sending, metrics, runs });
   return {
     metrics,
     startSending: () => dispatcher.start(),
@@ -74,18 +88,21 @@ export function createCore(options: CoreOptions): Core {
       await dispatcher.handBack();
     },
     async takeCalls() {
-      await calls?.spool.start();
-      return calls?.gateway.listen(listen);
+      await spool.start();
+      runs.start();
+      return gateway?.listen(config.listen);
     },
     async endCalls(stop) {
-      await calls?.gateway.stop(stop);
+      await Promise.all([gateway?.stop(stop), runs.stop(stop)]);
+      await ways.close();
     },
-    connections: () => calls?.gateway.connections ?? 0,
-    shed: count => calls?.gateway.shed(count),
+    connections: () => gateway?.connections ?? 0,
+    shed: count => gateway?.shed(count),
   };
 }
 
-function createSending({ config, version, store, shared, listeners, clock, log }: CoreOptions): Sending {
+function createSending(options: CoreOptions, metrics: Metrics): Sending {
+  const { config, version, store, shared, listeners, clock, log } = options;
   const { webhooks, projects } = config;
   const policy = createTargetPolicy({ allow: webhooks.allowTargets, listeners, localAddresses });
   const sender = createSender({
@@ -95,13 +112,11 @@ function createSending({ config, version, store, shared, listeners, clock, log }
     clock,
     log,
   });
-  const metrics: Metrics = createMetrics({
-    size: () => dispatcher.size(),
-    storeAvailable: () => store.available,
-  });
+  const pending = new Pending({ store, clock, log });
   const dispatcher = createDispatcher({
     store,
     sender,
+    pending,
     clock,
     random: Math.random,
     log,
@@ -111,13 +126,39 @@ function createSending({ config, version, store, shared, listeners, clock, log }
     standardWebhooks: id => projects.get(id)?.standardWebhooks ?? false,
     events: metrics,
   });
-  return { policy, sender, dispatcher, metrics };
+  return { policy, sender, dispatcher, pending };
 }
 
-function createCalls(options: CoreOptions, { policy, metrics, dispatcher }: Sending): Calls {
-  const { config, store, host, spoolDir, draftDir = spoolDir, clock, log } = options;
-  const spool = createSpool({ dir: spoolDir, draftDir, log });
-  const gateway = createGateway({
+interface Given {
+  readonly spool: Spool;
+  readonly sending: Sending;
+  readonly metrics: Metrics;
+}
+
+function createBackground(options: CoreOptions, { spool, sending, metrics }: Given): Background {
+  const { config, store, host, clock, log } = options;
+  const { dispatcher, pending } = sending;
+  const ways = createWays({ appTimeout: config.appTimeout, host });
+  const runs = createRuns({
+    config,
+    store,
+    pending,
+    deliver: (delivery, insert) => dispatcher.accept(delivery, insert),
+    ways,
+    exchange: { spool, clock, log, maxBody: config.webhooks.maxBody },
+    executes: config.role !== 'gateway',
+    clock,
+    log,
+    events: metrics,
+  });
+  return { runs, ways };
+}
+
+function createCalls(options: CoreOptions, given: Given & { readonly runs: Runs }): Gateway {
+  const { config, store, host, clock, log } = options;
+  const { spool, metrics, runs } = given;
+  const { policy, dispatcher, pending } = given.sending;
+  return createGateway({
     config,
     authenticator: createAuthenticator({ projects: config.projects, clock, log }),
     policy,
@@ -130,15 +171,16 @@ function createCalls(options: CoreOptions, { policy, metrics, dispatcher }: Send
         await dispatcher.accept(delivery);
         metrics.commit(clock.elapsed() - began);
       },
-      pending: projectId => dispatcher.pending(projectId),
+      pending: projectId => pending.of(projectId),
     },
+    runs,
+    api: createApi({ runs, log }),
     host,
     spool,
     clock,
     log,
     events: metrics,
   });
-  return { spool, gateway };
 }
 
 function localAddresses(): string[] {

@@ -17,6 +17,8 @@ export interface Gauges {
   /** Pending deliveries in memory, those whose turn has not come, and attempts in flight. */
   size(): { readonly held: number; readonly waiting: number; readonly inFlight: number };
   storeAvailable(): boolean;
+  /** Runs that this process has claimed and not ended. */
+  runsHeld(): number;
 }
 
 export interface Metrics {
@@ -25,6 +27,7 @@ export interface Metrics {
   commit(ms: number): void;
   attempt(attempt: { status?: number; error?: string; queueMs: number; totalMs: number }): void;
   settled(settled: { state: string; reason?: string }): void;
+  runEnded(run: { state: string }): void;
   readonly contentType: string;
   text(): Promise<string>;
   /** All of it at this moment, for `sumOf` in another process. */
@@ -72,12 +75,14 @@ export function createMetrics(gauges: Gauges): Metrics {
   const attemptSeconds = histogram('attempt_duration_seconds', 'One attempt', ATTEMPT_SECONDS);
   const queueSeconds = histogram('attempt_queue_seconds', 'From due to sent', ATTEMPT_SECONDS);
   const settled = counter('deliveries_settled_total', 'Deliveries that ended', ['state', 'reason']);
+  const runs = counter('runs_total', 'Asynchronous calls that ended', ['state']);
+  gauge('runs_in_progress', 'Asynchronous calls that are carried out', () => gauges.runsHeld());
   gauge('deliveries_held', 'Pending deliveries in memory', () => gauges.size().held);
   gauge('deliveries_waiting', 'Due deliveries that wait for their turn', () => gauges.size().waiting);
   gauge('attempts_in_flight', 'Attempts in flight', () => gauges.size().inFlight);
   gauge(
     'store_available',
-    '1 while deliveries can be stored',
+    '1 while the store takes what is new',
     () => (gauges.storeAvailable() ? 1 : 0),
     'min',
   );
@@ -100,6 +105,7 @@ export function createMetrics(gauges: Gauges): Metrics {
       queueSeconds.observe(queueMs / 1000);
     },
     settled: ({ state, reason = 'none' }) => settled.inc({ state, reason }),
+    runEnded: ({ state }) => runs.inc({ state }),
     contentType: registry.contentType,
     text: () => registry.metrics(),
     snapshot: () => registry.getMetricsAsJSON(),

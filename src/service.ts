@@ -105,7 +105,7 @@ class Node implements Service {
     const adminAt = await this.#begin(admin.listen(config.admin), () => admin.stop());
     this.#listeners.push(adminAt);
     await this.#begin(core.startSending(), () => core.stopSending(DRAIN_MS));
-    if (role !== 'dispatcher') await this.#startApps(host);
+    await this.#startApps(host);
     const manner = { graceMs: DRAIN_MS, noticeMs: noticeOf(config) };
     const listen = await this.#begin(core.takeCalls(), () => core.endCalls(manner));
     if (listen) this.#listeners.push(listen);
@@ -144,7 +144,7 @@ class Node implements Service {
     const { config, version } = this.#options;
     const [log, clock] = [this.#log, this.#clock];
     const store = createStore({ config, nodeId, spoolDir, clock, log });
-    const host = createHost({ config, clock, log });
+    const host = createHost({ config, onCall: config.role === 'dispatcher', clock, log });
     const core = createCore({
       config,
       version,
@@ -158,7 +158,7 @@ class Node implements Service {
     });
     const { metrics } = core;
     const admin = createAdmin({ token: config.adminToken, metrics, readiness: this.#readiness(store) });
-    const retention = createRetention({ store, clock, log, retention: config.webhooks.retention });
+    const retention = createRetention({ store, clock, log, config });
     return { store, host, core, admin, retention };
   }
 

@@ -16,6 +16,7 @@ let obstacle: ReturnType<Readiness>;
 const metrics = createMetrics({
   size: () => ({ held: 3, waiting: 2, inFlight: 1 }),
   storeAvailable: () => true,
+  runsHeld: () => 0,
 });
 const admin = createAdmin({ token: TOKEN, metrics, readiness: () => obstacle });
 

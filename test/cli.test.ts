@@ -15,8 +15,13 @@ describe('the frame', () => {
   });
 
   it.each([
-    ['--help', ['token', 'listen', 'verify', 'config', 'Examples:']],
+    ['--help', ['token', 'call', 'runs', 'listen', 'verify', 'config', 'Examples:']],
     ['token --help', ['--project', '--ttl', '--config', '--json']],
+    ['call --help', ['--data', '--async', '--wait', '--webhook', '--token', '--json', 'Examples:']],
+    ['runs --help', ['list', 'show', 'cancel', 'Examples:']],
+    ['runs list --help', ['--state', '--app', '--limit', '--all', '--url', '--json']],
+    ['runs show --help', ['--wait', '--timeout', '--project', '--json']],
+    ['runs cancel --help', ['<run_id...>', '--token', '--json']],
     ['listen --help', ['--port', '--secret', '--forward-to', '--status', '--delay', '--json', 'Examples:']],
     ['verify --help', ['--signature', '--body', '--tolerance', '--json', 'Example:']],
     ['config check --help', ['--config', '--json']],

@@ -6,6 +6,7 @@ function processWith(held: number, available: boolean): Metrics {
   return createMetrics({
     size: () => ({ held, waiting: 0, inFlight: 0 }),
     storeAvailable: () => available,
+    runsHeld: () => 0,
   });
 }
 

@@ -1,5 +1,5 @@
 /**
- * Deliveries that ended longer ago than `retention` are deleted, a little at a time; what is spooled of them
+ * Deliveries and runs that ended longer ago than their retention are deleted, a little at a time; what is spooled of them
  * goes as well.
  */
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
@@ -16,8 +16,11 @@ import { until } from './support/waiting.ts';
 
 const DAY = 24 * 3_600_000;
 
-/** A store that has `deletable` deliveries to delete, or fails. */
-function prunable(deletable: number): {
+/** A store that has `deletable` deliveries, or runs, to delete, or fails. */
+function prunable(
+  deletable: number,
+  what: 'deliveries' | 'runs' = 'deliveries',
+): {
   clock: ManualClock;
   asked: Array<{ before: number; limit: number }>;
   retention: ReturnType<typeof createRetention>;
@@ -40,13 +43,20 @@ function prunable(deletable: number): {
   return {
     clock,
     asked,
-    retention: createRetention({ store: { prune }, clock, log, retention: DAY }),
+    retention: createRetention({
+      store: what === 'deliveries' ? { prune, runs: nothing } : { ...nothing, runs: { prune } },
+      clock,
+      log,
+      config: { webhooks: { retention: DAY }, async: { retention: DAY } },
+    }),
     logs: () => logs,
     fail: error => {
       failure = error;
     },
   };
 }
+
+const nothing = { prune: async () => 0 };
 
 /** Moves the clock to the next look, and lets that end. */
 async function look(clock: ManualClock): Promise<number> {
@@ -58,17 +68,20 @@ async function look(clock: ManualClock): Promise<number> {
 }
 
 describe('retention', () => {
-  it('asks for what ended before the time that is kept, in batches', async () => {
-    const { clock, asked, retention } = prunable(450);
-    retention.start();
-    const waits = [await look(clock), await look(clock), await look(clock), await look(clock)];
-    expect(asked.map(({ limit }) => limit)).toEqual([200, 200, 200, 200]);
-    expect(asked.at(-1)!.before).toBe(clock.now() - DAY);
-    // Soon while there is more, at leisure once there is not.
-    expect(Math.max(...waits.slice(0, 3))).toBeLessThan(1_000);
-    expect(waits[3]).toBeGreaterThanOrEqual(60_000);
-    retention.stop();
-  });
+  it.each(['deliveries', 'runs'] as const)(
+    'asks for %s that ended before the time, in batches',
+    async what => {
+      const { clock, asked, retention } = prunable(450, what);
+      retention.start();
+      const waits = [await look(clock), await look(clock), await look(clock), await look(clock)];
+      expect(asked.map(({ limit }) => limit)).toEqual([200, 200, 200, 200]);
+      expect(asked.at(-1)!.before).toBe(clock.now() - DAY);
+      // Soon while there is more, at leisure once there is not.
+      expect(Math.max(...waits.slice(0, 3))).toBeLessThan(1_000);
+      expect(waits[3]).toBeGreaterThanOrEqual(60_000);
+      retention.stop();
+    },
+  );
 
   it('logs a failure and tries again later', async () => {
     const { clock, asked, retention, logs, fail } = prunable(0);

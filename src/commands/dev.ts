@@ -3,9 +3,7 @@
  * that checks and prints each delivery, a call to paste, and an app: the functions of a folder, reloaded
  * when they change, or without one a cortex and a custom app to try.
  */
-import { randomBytes } from 'node:crypto';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { systemClock } from '../clock.ts';
 import type { AppConfig, Config } from '../config/config.ts';
@@ -15,17 +13,16 @@ import { StartError } from '../errors.ts';
 import { createLogger } from '../log.ts';
 import { createReceiver } from '../receiver.ts';
 import { createService, type Service } from '../service.ts';
-import { issueToken } from '../token.ts';
 import { packageVersion } from '../version.ts';
+import { DEV_DATA, DEV_PROJECT, devSecret, devToken } from './dev-token.ts';
 import { type Folder, openFolder } from './folder.ts';
 import { integerArgument, jsonOption } from './options.ts';
 import { type Io, paint, printJson } from './output.ts';
 import { printReceived, printReceivedJson } from './received.ts';
+import { DEFAULT_URL } from './service-options.ts';
 
-const PROJECT = 'p-demo';
 /** For a demonstration on one machine: not a secret. */
 const WEBHOOK_SECRET = 'demo-webhook-secret';
-const TOKEN_DAYS = 30;
 const LOOPBACK = ['127.0.0.0/8', '::1/128', 'localhost'];
 
 interface Options {
@@ -53,7 +50,7 @@ export function devCommand(io: Io): Command {
       'where calls come in (default: 8080, or a free one)',
       integerArgument(0, 65_535),
     )
-    .option('--data <dir>', 'where deliveries are kept', '.afterword')
+    .option('--data <dir>', 'where deliveries are kept', DEV_DATA)
     .addOption(jsonOption())
     .addHelpText('after', NOTES)
     .action((folder: string | undefined, options: Options) => dev(folder, options, io));
@@ -72,7 +69,7 @@ interface Stage {
 
 async function dev(path: string | undefined, options: Options, io: Io): Promise<void> {
   const stopped = io.untilStopped();
-  const folder = path === undefined ? undefined : await openFolder(resolve(io.cwd, path), PROJECT);
+  const folder = path === undefined ? undefined : await openFolder(resolve(io.cwd, path), DEV_PROJECT);
   const data = resolve(io.cwd, options.data);
   const secret = await devSecret(data);
   const print = options.json ? printReceivedJson : printReceived;
@@ -89,10 +86,10 @@ async function dev(path: string | undefined, options: Options, io: Io): Promise<
   const stage = folder === undefined ? await demoStage() : folderStage(folder, io);
   const { service, base } = await startService(options, io, devConfig({ data, secret, stage, io }));
   stage.watch(service);
-  const ttlSeconds = TOKEN_DAYS * 24 * 3600;
-  const token = await issueToken({ secret, projectId: PROJECT, ttlSeconds, clock: systemClock });
-  if (options.json) printJson(io, { ready: true, base, project_id: PROJECT, token, receiver: target.href });
-  else welcome(io, { base, token, target, stage });
+  const token = await devToken(secret);
+  if (options.json)
+    printJson(io, { ready: true, base, project_id: DEV_PROJECT, token, receiver: target.href });
+  else welcome(io, { base, token, target, stage, beside: options.data === DEV_DATA });
   await stopped;
   await service.stop();
   await stage.stop();
@@ -102,10 +99,10 @@ async function dev(path: string | undefined, options: Options, io: Io): Promise<
 async function demoStage(): Promise<Stage> {
   const demo = await startDemoApps();
   const app = (name: string, runtime: AppConfig['runtime'], url: URL): AppConfig => ({
-    projectId: PROJECT,
+    projectId: DEV_PROJECT,
     name,
     runtime,
-    place: { kind: 'url', url },
+    place: { kind: 'url', url, concurrency: 8 },
     forwardAuthorization: false,
   });
   return {
@@ -137,19 +134,6 @@ function folderStage(folder: Folder, io: Io): Stage {
   };
 }
 
-/** Kept, so that a token from the last time still works. */
-async function devSecret(data: string): Promise<string> {
-  const file = join(data, 'dev-jwt-secret');
-  try {
-    await mkdir(data, { recursive: true, mode: 0o700 });
-    await writeFile(file, randomBytes(32).toString('base64url'), { flag: 'wx', mode: 0o600 });
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code !== 'EEXIST') throw new StartError(`cannot write to ${data}: ${message}`);
-  }
-  return (await readFile(file, 'utf8')).trim();
-}
-
 interface DevConfig {
   readonly data: string;
   readonly secret: string;
@@ -165,7 +149,7 @@ function devConfig({ data, secret, stage, io }: DevConfig): Config {
   const shown = level ?? (stage.apps.some(app => app.place.kind === 'process') ? 'info' : 'warn');
   const { config } = loadConfig({ env: { ...env, AFTERWORD_LOG_LEVEL: shown }, cwd: data });
   const project = {
-    id: PROJECT,
+    id: DEV_PROJECT,
     jwt: { secret },
     standardWebhooks: false,
     requireSecret: false,
@@ -174,8 +158,8 @@ function devConfig({ data, secret, stage, io }: DevConfig): Config {
   return {
     ...config,
     data,
-    projects: new Map([[PROJECT, project]]),
-    apps: new Map([[PROJECT, new Map(stage.apps.map(app => [app.name, app]))]]),
+    projects: new Map([[DEV_PROJECT, project]]),
+    apps: new Map([[DEV_PROJECT, new Map(stage.apps.map(app => [app.name, app]))]]),
     webhooks: { ...config.webhooks, allowTargets: LOOPBACK },
   };
 }
@@ -211,20 +195,28 @@ interface Welcome {
   readonly token: string;
   readonly target: URL;
   readonly stage: Stage;
+  /** The data directory is where other commands in this folder look for it. */
+  readonly beside: boolean;
 }
 
-function welcome(io: Io, { base, token, target, stage }: Welcome): void {
+function welcome(io: Io, { base, token, target, stage, beside }: Welcome): void {
   const bold = (text: string): string => paint(io.stdout, 'bold', text);
   const { path, parameters } = stage.example;
+  const url = base === DEFAULT_URL ? '' : ` --url ${base}`;
+  const where = url + (beside ? '' : ` --token ${token}`);
   io.stdout.write(`
 ${bold('Afterword is running.')} Calls come in at ${base}, deliveries go to ${target.href}
 
 ${bold('Call a function')}; its answer is printed by curl, and its delivery here:
 
-curl '${base}/v4/${PROJECT}/${path}?webhookEndpoint=${encodeURIComponent(target.href)}' \\
+curl '${base}/v4/${DEV_PROJECT}/${path}?webhookEndpoint=${encodeURIComponent(target.href)}' \\
   -H 'Authorization: Bearer ${token}' \\
   -H 'X-Webhook-Secret: ${WEBHOOK_SECRET}' \\
   -H 'Content-Type: application/json' -d '${parameters}'
+
+${bold('Or in the background')}, from this folder:
+
+${io.program} call ${path} --async --wait --data '${parameters}' --webhook ${target.href} --secret ${WEBHOOK_SECRET}${where}
 
 ${stage.notes}
 Deliveries received, signature checked:

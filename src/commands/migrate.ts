@@ -1,6 +1,6 @@
 /**
- * `afterword migrate`: moves the deliveries of an embedded store to the PostgreSQL of the configuration, and
- * shows how far it has come.
+ * `afterword migrate`: moves the deliveries and runs of an embedded store to the PostgreSQL of the configuration,
+ * and shows how far it has come.
  */
 import { resolve } from 'node:path';
 import { Command } from 'commander';
@@ -31,7 +31,7 @@ Examples:
 
 export function migrateCommand(io: Io): Command {
   return new Command('migrate')
-    .description('Move the deliveries of an embedded store to the `database` of the configuration.')
+    .description('Move the deliveries and runs of an embedded store to the `database` of the configuration.')
     .addOption(configOption())
     .option(
       '--from <dir>',
@@ -64,24 +64,34 @@ async function run(options: Options, io: Io): Promise<void> {
 function databaseOf({ database }: Config): DatabaseConfig {
   if (database !== undefined) return database;
   throw new UsageError(
-    '`database` is not set in the configuration: it says where the deliveries are moved to',
+    '`database` is not set in the configuration: it says where the deliveries and runs are moved to',
   );
 }
 
 function createProgress(io: Io, from: string, dryRun: boolean): Progress {
-  const meter = createMeter(io.stderr, 'deliveries');
+  const meter = createMeter(io.stderr, 'deliveries and runs');
   return {
     begin(left, { place, resumed }) {
       if (dryRun) return;
       io.stderr.write(`${resumed ? 'going on with the move' : 'moving'} from ${from} to ${place}\n`);
-      meter.begin(totalOf(left));
+      meter.begin(deliveriesOf(left) + runsOf(left));
     },
-    advance: deliveries => meter.advance(deliveries),
+    advance(part, count) {
+      if (part !== 'keys') meter.advance(count);
+    },
   };
 }
 
-function totalOf({ pending, settled }: Counts): number {
+function deliveriesOf({ pending, settled }: Counts): number {
   return pending + settled;
+}
+
+function runsOf(counts: Counts): number {
+  return counts.waiting + endedOf(counts);
+}
+
+function endedOf({ kept, delivered }: Counts): number {
+  return kept + delivered;
 }
 
 function resultOf(moved: Moved, from: string, dryRun: boolean): Record<string, unknown> {
@@ -93,13 +103,17 @@ function resultOf(moved: Moved, from: string, dryRun: boolean): Record<string, u
     resumed,
     pending: counts.pending,
     settled: counts.settled,
+    waiting_runs: counts.waiting,
+    ended_runs: endedOf(counts),
+    idempotency_keys: counts.keys,
     ...(!dryRun && { resealed, present, bodies_missing: bodiesMissing }),
   };
 }
 
 function sentenceOf({ counts, place }: Moved & Move, dryRun: boolean): string {
-  const many = `${totalOf(counts)} deliveries (${counts.pending} pending, ${counts.settled} settled)`;
-  return `${many} ${dryRun ? 'to move' : 'moved'} to ${place}`;
+  const deliveries = `${deliveriesOf(counts)} deliveries (${counts.pending} pending, ${counts.settled} settled)`;
+  const runs = `${runsOf(counts)} runs (${counts.waiting} waiting, ${endedOf(counts)} ended)`;
+  return `${deliveries} and ${runs} ${dryRun ? 'to move' : 'moved'} to ${place}`;
 }
 
 function tellWhatFollows({ resealed, present, bodiesMissing }: Moved, from: string, io: Io): void {
@@ -107,5 +121,5 @@ function tellWhatFollows({ resealed, present, bodiesMissing }: Moved, from: stri
   if (resealed > 0) tell(`${resealed} secrets were sealed anew with the newest encryptionKey`);
   if (present > 0) tell(`${present} of them were there already, and left as they are there`);
   if (bodiesMissing > 0) printWarning(io, `${bodiesMissing} bodies are missing in ${from}/spool`);
-  tell(`the nodes on that database send what is pending; ${from} is not needed any more`);
+  tell(`the nodes on that database go on with what is pending and waiting; ${from} is not needed any more`);
 }

@@ -16,6 +16,12 @@ export function jsonOption(): Option {
   return new Option('--json', 'print JSON');
 }
 
+export function timeoutOption(): Option {
+  return new Option('--timeout <duration>', 'how long to wait')
+    .argParser(durationArgument('1s', '7d'))
+    .default(15 * 60_000, '15m');
+}
+
 /** Milliseconds. */
 export function durationArgument(min: string, max: string): (text: string) => number {
   return text => {

@@ -10,6 +10,8 @@ export interface Io {
   readonly stderr: NodeJS.WritableStream;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
+  /** How this program is called from `cwd`, for commands to paste. */
+  readonly program: string;
   /** Resolves when the process is asked to end; a command that runs on waits for it. */
   untilStopped(): Promise<void>;
   /** Calls back at every SIGHUP, which from then on does not end the process. */
@@ -21,10 +23,24 @@ export class CheckFailed extends Error {
   override readonly name = 'CheckFailed';
 }
 
+/** What the command was to do cannot be done, for a reason outside it: it prints the message and exits 1. */
+export class Failed extends Error {
+  override readonly name = 'Failed';
+}
+
+/** The user broke it off: the command prints the message and exits as a process does that Ctrl-C ended. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted';
+}
+
 export type Colour = 'bold' | 'dim' | 'green' | 'red' | 'yellow';
 
 export function paint(stream: NodeJS.WritableStream, colour: Colour, text: string): string {
   return styleText(colour, text, { stream });
+}
+
+export function isTerminal(stream: NodeJS.WritableStream): boolean {
+  return 'isTTY' in stream && stream.isTTY === true;
 }
 
 /** One line of JSON. */

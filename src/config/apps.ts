@@ -24,8 +24,11 @@ const LANGUAGES: Readonly<Record<string, 'node' | 'python'>> = {
   '.py': 'python',
 };
 
-/** Calls at once in one replica: a function may hold a whole model, a server looks after itself. */
-const CONCURRENCY = { entry: 8, command: 256 } as const;
+/**
+ * Calls at once in one replica: a function may hold a whole model, a server looks after itself. Of an app at a
+ * `url` only asynchronous calls are counted, and a long queue of those must not overrun it.
+ */
+const CONCURRENCY = { entry: 8, command: 256, url: 8 } as const;
 
 const LAST_PORT = 65_535;
 
@@ -100,7 +103,9 @@ function checkHosted(settings: Settings, path: Path, { cwd, port, replicas }: Pa
 }
 
 function placeOf(settings: Settings, path: Path, keys: AppKeys): AppPlace | undefined {
-  if (keys.url !== undefined) return { kind: 'url', url: keys.url };
+  if (keys.url !== undefined) {
+    return { kind: 'url', url: keys.url, concurrency: keys.concurrency ?? CONCURRENCY.url };
+  }
   const program = programOf(settings, path, keys);
   if (program === undefined) return undefined;
   const { replicas, queue, start, env = {}, cwd } = keys;

@@ -59,7 +59,12 @@ export interface ProcessConfig {
 
 /** Where an app is: served elsewhere, or run here. */
 export type AppPlace =
-  | { readonly kind: 'url'; readonly url: URL }
+  | {
+      readonly kind: 'url';
+      readonly url: URL;
+      /** Asynchronous calls of it at once, over all nodes. */
+      readonly concurrency: number;
+    }
   | { readonly kind: 'process'; readonly process: ProcessConfig };
 
 export interface AppConfig {
@@ -82,7 +87,16 @@ export interface WebhooksConfig {
   readonly retention: number;
 }
 
-/** What a node does: takes calls, sends deliveries, or both. */
+export interface AsyncConfig {
+  /** From the moment that a run's turn has come. */
+  readonly timeout: number;
+  readonly maxStarts: number;
+  /** Bytes of a request's body. */
+  readonly maxRequest: number;
+  readonly retention: number;
+}
+
+/** What a node does: takes calls, carries out runs and sends deliveries, or both. */
 export type Role = 'all' | 'gateway' | 'dispatcher';
 
 /** How the connections to the database are encrypted, as pg takes it. */
@@ -129,6 +143,7 @@ export interface Config {
   /** By project, then by name. */
   readonly apps: ReadonlyMap<string, ReadonlyMap<string, AppConfig>>;
   readonly webhooks: WebhooksConfig;
+  readonly async: AsyncConfig;
   readonly appTimeout: number;
   /** What the processes of apps get of the service's environment. */
   readonly appEnvironment: Readonly<Record<string, string>>;

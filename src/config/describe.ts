@@ -23,8 +23,8 @@ export function describeConfig(loaded: LoadedConfig): string {
 
 /** The same as plain data, for JSON. */
 export function describeConfigData(loaded: LoadedConfig): Record<string, unknown> {
-  const { config, keyFiles, async: later } = loaded;
-  const { webhooks, encryptionKeys: keys } = config;
+  const { config, keyFiles } = loaded;
+  const { webhooks, async: runs, encryptionKeys: keys } = config;
   const apps = [...config.apps.values()].flatMap(ofProject => [...ofProject.values()]);
   return {
     listen: formatAddress(config.listen),
@@ -53,7 +53,12 @@ export function describeConfigData(loaded: LoadedConfig): Record<string, unknown
       retention: formatDuration(webhooks.retention),
     },
     appTimeout: formatDuration(config.appTimeout),
-    ...(later !== undefined && { async: describeAsync(later) }),
+    async: {
+      timeout: formatDuration(runs.timeout),
+      maxStarts: runs.maxStarts,
+      maxRequest: formatSize(runs.maxRequest),
+      retention: formatDuration(runs.retention),
+    },
   };
 }
 
@@ -84,7 +89,10 @@ function describeProject(project: ProjectConfig, keyFile: string | undefined) {
 }
 
 function describeApp({ runtime, place, forwardAuthorization }: AppConfig) {
-  const where = place.kind === 'url' ? { url: place.url.href } : describeProcess(place.process);
+  const where =
+    place.kind === 'url'
+      ? { url: place.url.href, concurrency: place.concurrency }
+      : describeProcess(place.process);
   return { runtime, ...where, forwardAuthorization };
 }
 
@@ -100,14 +108,5 @@ function describeProcess({ program, env, cwd, replicas, concurrency, queue, star
     concurrency,
     queue,
     start,
-  };
-}
-
-function describeAsync({ timeout, maxStarts, maxRequest, retention }: NonNullable<LoadedConfig['async']>) {
-  return {
-    timeout: formatDuration(timeout),
-    maxStarts,
-    maxRequest: formatSize(maxRequest),
-    retention: formatDuration(retention),
   };
 }

@@ -25,7 +25,8 @@ interface Surroundings {
 const PREFIX = 'AFTERWORD_';
 const OTHERS: readonly RegExp[] = [
   /^AFTERWORD_CONFIG$/,
-  /^AFTERWORD_WEBHOOK_SECRET$/, // of `listen` and `verify`
+  /^AFTERWORD_WEBHOOK_SECRET$/, // of `listen`, `verify` and `call`
+  /^AFTERWORD_(?:URL|PROJECT|TOKEN|TOKEN_FILE)$/, // of `call` and `runs`
   /^AFTERWORD_FAULTS$/,
   /^AFTERWORD_TEST_/,
 ];

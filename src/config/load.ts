@@ -13,7 +13,7 @@ import { readConfigFile } from './files.ts';
 import { readLayers } from './layers.ts';
 import { Mistakes } from './mistakes.ts';
 import { checkProjects } from './projects.ts';
-import { ASYNC, type Checked, NAMED, NESTED, TOP, WEBHOOKS } from './schema.ts';
+import { ASYNC, NAMED, NESTED, TOP, WEBHOOKS } from './schema.ts';
 import { Settings } from './settings.ts';
 import type { Environment } from './variables.ts';
 
@@ -34,8 +34,6 @@ export interface LoadedConfig {
   readonly keyFiles: ReadonlyMap<string, string>;
   /** The address of the database as it was given, with absolute paths. */
   readonly databaseUrl?: DatabaseUrl;
-  /** The block `async`, if it is given: checked for later versions, and without effect in this one. */
-  readonly async?: Checked<typeof ASYNC>;
 }
 
 /** Throws a `UsageError` that lists every mistake. */
@@ -48,7 +46,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const { projects, keyFiles } = checkProjects(settings);
   const apps = checkApps(settings);
   const webhooks = whole(checkBlock(settings, ['webhooks'], WEBHOOKS) ?? {});
-  const later = checkAsync(settings);
+  const runs = whole(checkBlock(settings, ['async'], ASYNC) ?? {});
   mistakes.throwIfAny();
   const {
     listen,
@@ -74,6 +72,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
     projects,
     apps,
     webhooks,
+    async: runs,
     appTimeout,
     appEnvironment: environmentOfApps(sources.env, referred),
   };
@@ -83,7 +82,6 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
     ...(file !== undefined && { file }),
     keyFiles,
     ...(database !== undefined && { databaseUrl: database.url }),
-    ...(later !== undefined && { async: later }),
   };
 }
 
@@ -109,15 +107,4 @@ function checkListeners(settings: Settings, { listen, admin }: Listeners): void 
   if (admin.port !== 0 && admin.port === listen?.port && admin.host === listen.host) {
     settings.mistake(['admin'], 'expected another address than that of `listen`');
   }
-}
-
-function checkAsync(settings: Settings): Checked<typeof ASYNC> | undefined {
-  const checked = checkBlock(settings, ['async'], ASYNC);
-  const given = [['async'], ...Object.keys(ASYNC).map(key => ['async', key])].find(path =>
-    settings.has(path),
-  );
-  if (checked === undefined || given === undefined) return undefined;
-  const text = 'has no effect: asynchronous calls are not part of this version';
-  settings.warn(['async'], text, given);
-  return whole(checked);
 }

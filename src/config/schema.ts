@@ -1,6 +1,5 @@
 /**
  * The keys of the configuration, each with its check and its default: one flat table per map of the file.
- * `async` belongs to a later version and is known here, so that using it is answered precisely.
  */
 import { z } from 'zod';
 import { parseAddress } from './address.ts';
@@ -90,21 +89,22 @@ export const JWT = {
 /** Exactly one of these says where an app is. */
 export const APP_PLACES = ['url', 'entry', 'command'] as const;
 
+/** `concurrency` has a default by its place. */
 export const APP = {
   runtime: choice(['cortex', 'custom']),
   url: appUrl().optional(),
   entry: text("the path of the functions' file, such as ./main.py").optional(),
   command: words().optional(),
   forwardAuthorization: flag().prefault(false),
+  concurrency: integer(1, 100_000).optional(),
 } satisfies Block;
 
-/** Of apps that run here; `concurrency` has a default by kind. */
+/** Of apps that run here. */
 export const HOSTED_APP = {
   port: integer(1, 65_535).optional(),
   health: text('a path that starts with /', /^\/\S*$/).optional(),
   python: text('a command, such as .venv/bin/python').prefault('python3'),
   replicas: integer(1, 1_000).prefault(1),
-  concurrency: integer(1, 100_000).optional(),
   queue: integer(0, 100_000).prefault(100),
   start: choice(['boot', 'call']).prefault('boot'),
   cwd: text().optional(),

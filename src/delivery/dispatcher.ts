@@ -26,7 +26,7 @@ import type { Withheld } from './attempt.ts';
 import { type Claims, createClaims } from './claims.ts';
 import { handBack } from './hand-back.ts';
 import { type Held, heldByClaim, heldByHandOff, originOf } from './held.ts';
-import { Pending } from './pending.ts';
+import type { Pending } from './pending.ts';
 import { createReport, type DispatcherEvents, type Report } from './report.ts';
 import { createRetries, type Retries } from './retries.ts';
 import { type Guest, Room } from './room.ts';
@@ -45,6 +45,8 @@ export interface DispatcherLimits extends TurnLimits {
 export interface DispatcherOptions extends SendingOptions {
   readonly store: Store;
   readonly limits: DispatcherLimits;
+  /** Counts what is pending; read anew at the start. */
+  readonly pending: Pending;
   readonly events?: DispatcherEvents;
   /** False: this node only stores deliveries, and others send them. */
   readonly sends?: boolean;
@@ -54,6 +56,9 @@ export interface DispatcherOptions extends SendingOptions {
 
 /** A delivery as its call made it; who owns it and when it begins is decided here. */
 export type Accepted = Omit<NewDelivery, 'owned' | 'begunAt'>;
+
+/** Makes a delivery durable. Undefined: it is not to be made any more. */
+export type Insert = (delivery: NewDelivery) => Promise<DeliveryRef | undefined>;
 
 export interface DispatcherSize {
   /** Deliveries in memory, in whatever state. */
@@ -77,10 +82,8 @@ export interface Dispatcher {
    * back may be sent by others at once. Never rejects, and takes a few seconds at most.
    */
   handBack(): Promise<void>;
-  /** Resolves once the delivery is durable; sending it comes after. */
-  accept(delivery: Accepted): Promise<void>;
-  /** Pending deliveries of a project: in memory, in the store, or on the way there. */
-  pending(projectId: string): number;
+  /** Resolves once the delivery is durable, by `insert` where that does more than the store's own. */
+  accept(delivery: Accepted, insert?: Insert): Promise<void>;
   size(): DispatcherSize;
 }
 
@@ -115,10 +118,10 @@ class MemoryDispatcher implements Dispatcher {
   #handedBack = false;
 
   constructor(options: DispatcherOptions) {
-    const { store, clock, limits, log, events = {}, sends = true } = options;
+    const { store, clock, limits, log, pending, events = {}, sends = true } = options;
     this.#options = options;
     this.#sends = sends;
-    this.#pending = new Pending({ store, clock, log });
+    this.#pending = pending;
     this.#claims = createClaims({
       store,
       room: () => (sends && this.#phase === 'running' ? this.#room.claimable() : 0),
@@ -155,7 +158,7 @@ class MemoryDispatcher implements Dispatcher {
     if (this.#sends) this.#handedBack = await handBack(this.#options);
   }
 
-  async accept(delivery: Accepted): Promise<void> {
+  async accept(delivery: Accepted, insert: Insert = each => this.#options.store.insert(each)): Promise<void> {
     const { store, clock } = this.#options;
     const { projectId } = delivery;
     // From before the attempt is counted, which the insert may do.
@@ -169,8 +172,18 @@ class MemoryDispatcher implements Dispatcher {
     const begun = counted === undefined ? {} : { begunAt: clock.now() };
     const { mark } = this.#pending;
     this.#pending.change(projectId, 1, mark);
+    const undo = (): void => {
+      if (arriving) this.#arriving -= 1;
+      if (counted !== undefined) this.#freeSlot(guest);
+      if (owned) this.#room.leave(guest);
+      this.#pending.change(projectId, -1, mark);
+    };
     try {
-      const ref = await store.insert({ ...delivery, owned, ...begun });
+      const ref = await insert({ ...delivery, owned, ...begun });
+      if (ref === undefined) {
+        undo();
+        return;
+      }
       // Whoever awaits this goes on first: a caller's answer may hang on it.
       setImmediate(() => {
         if (arriving) this.#arriving -= 1;
@@ -178,16 +191,9 @@ class MemoryDispatcher implements Dispatcher {
         else this.#claims.expect();
       });
     } catch (error) {
-      if (arriving) this.#arriving -= 1;
-      if (counted !== undefined) this.#freeSlot(guest);
-      if (owned) this.#room.leave(guest);
-      this.#pending.change(projectId, -1, mark);
+      undo();
       throw error;
     }
-  }
-
-  pending(projectId: string): number {
-    return this.#pending.of(projectId);
   }
 
   size(): DispatcherSize {

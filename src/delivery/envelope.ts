@@ -86,6 +86,18 @@ export function errorEnvelope(
   return Buffer.from(`${opening(run, head)},"error":${JSON.stringify({ type, message })}${closing(finish)}`);
 }
 
+const ERROR_ENVELOPE = /^\{"run_id":"[^"]*","project_id":"[^"]*","app":"[^"]*","status_code":\d+,"error":/;
+/** Longer than what that can match: names have 63 characters at most. */
+const OPENING_BYTES = 300;
+
+/** The type of the error in an envelope, where there is one in place of a result. */
+export function errorTypeIn(envelope: Uint8Array): string | undefined {
+  const bytes = Buffer.from(envelope.buffer, envelope.byteOffset, envelope.byteLength);
+  if (!ERROR_ENVELOPE.test(bytes.toString('latin1', 0, OPENING_BYTES))) return undefined;
+  const { error } = JSON.parse(bytes.toString()) as { error: AnswerError };
+  return error.type;
+}
+
 /** An answer beyond the limit: it is said to be missing, never shortened. */
 export function omittedEnvelope(
   run: RunIdentity,

@@ -3,15 +3,15 @@
  * nor the secret, nor any query appears.
  */
 import type { Clock } from '../clock.ts';
+import type { Runtime } from '../config/config.ts';
 import type { Problem } from '../errors.ts';
 import type { Logger } from '../log.ts';
-import type { CallEnd } from './exchange.ts';
-import type { Run } from './run.ts';
+import type { CallEnd } from '../exchange/exchange.ts';
 import type { CallTarget } from './route.ts';
 
 /** What a call looked like, for metrics. */
 export interface CallEvent extends CallEnd {
-  readonly runtime: 'cortex' | 'custom' | 'none';
+  readonly runtime: Runtime | 'none';
   readonly webhook: boolean;
   readonly durationMs: number;
 }
@@ -29,9 +29,32 @@ export interface RefusedCall {
   readonly problem: Problem;
 }
 
+/** A call that had an app. */
+export interface EndedCall {
+  readonly runId: string;
+  readonly projectId: string;
+  readonly app: string;
+  readonly runtime: Runtime;
+  readonly method: string;
+  readonly path: string;
+  readonly startedAt: number;
+  readonly webhook: boolean;
+  readonly async: boolean;
+}
+
+/** A request that the service has answered itself. */
+export interface ServedRequest {
+  readonly runId: string;
+  readonly method: string | undefined;
+  readonly target: CallTarget;
+  readonly startedAt: number;
+  readonly status: number;
+}
+
 export interface CallReport {
   refused(call: RefusedCall): void;
-  ended(run: Run, path: string, end: CallEnd): void;
+  ended(call: EndedCall, end: CallEnd): void;
+  served(request: ServedRequest): void;
 }
 
 interface CallReportOptions {
@@ -50,12 +73,17 @@ export function createCallReport({ clock, log, events }: CallReportOptions): Cal
       const call = { run_id: runId, project_id: projectId, app, method, path: rest };
       log.info({ ...call, ...end, duration_ms: rounded(durationMs) }, 'call');
     },
-    ended({ runId, projectId, app, method, config, webhook: asked, startedAt }, path, end) {
+    ended({ runId, projectId, app, runtime, method, path, startedAt, webhook, async }, end) {
       const durationMs = clock.elapsed() - startedAt;
-      const webhook = asked !== undefined;
-      events.call({ ...end, runtime: config.runtime, webhook, durationMs });
+      events.call({ ...end, runtime, webhook, durationMs });
       const call = { run_id: runId, project_id: projectId, app, method, path };
-      log.info({ ...call, ...end, duration_ms: rounded(durationMs), webhook }, 'call');
+      const asked = async ? { webhook, async } : { webhook };
+      log.info({ ...call, ...end, duration_ms: rounded(durationMs), ...asked }, 'call');
+    },
+    served({ runId, method, target: { projectId, app, rest }, startedAt, status }) {
+      const request = { run_id: runId, project_id: projectId, method, path: `/${app}${rest}` };
+      const duration_ms = rounded(clock.elapsed() - startedAt);
+      log.info({ ...request, status, duration_ms }, 'request');
     },
   };
 }

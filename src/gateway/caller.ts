@@ -5,14 +5,15 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Problem } from '../errors.ts';
-import { answerTrailers, type RawHeaders } from './headers.ts';
+import type { CallerSide } from '../exchange/caller-side.ts';
+import { answerTrailers, type RawHeaders } from '../exchange/headers.ts';
 
 /** A caller who neither sends nor reads for this long has stalled. */
 const STALL_MS = 60_000;
 /** How long a refused caller may go on sending before its connection is closed. */
 const LINGER_MS = 10_000;
 
-export class Caller {
+export class Caller implements CallerSide {
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
   readonly #socket: Socket;
@@ -49,12 +50,15 @@ export class Caller {
 
   /** Calls back when the caller hangs up before its answer has ended. */
   onGone(callback: () => void): void {
-    this.#res.once('close', () => {
+    const left = (): void => {
       if (this.#res.writableFinished) return;
       this.#gone = true;
       this.#drained();
       callback();
-    });
+    };
+    // Whoever left while the token was checked has closed already; never told within this call, as otherwise.
+    if (this.#res.destroyed) process.nextTick(left);
+    else this.#res.once('close', left);
   }
 
   /** The caller is sending a body: it has to make progress. */

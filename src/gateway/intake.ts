@@ -1,30 +1,33 @@
 /**
- * Takes calls in: has each checked in a fixed order (message, target, token, app, webhook, room in the
- * store) and starts its exchange with the app. Whatever a check throws is the caller's answer.
+ * Takes calls in: has each checked in a fixed order (message, target, token, app, webhook, room in the store)
+ * and starts its exchange with the app, or, of an asynchronous one, has it stored. Whatever a check throws is
+ * the caller's answer. What lies below the service's own paths is handed on after the token.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
 import type { AppConfig, Config } from '../config/config.ts';
 import type { Accepted } from '../delivery/dispatcher.ts';
+import type { RunIdentity } from '../delivery/envelope.ts';
 import type { TargetPolicy } from '../delivery/target.ts';
 import { Problem } from '../errors.ts';
+import { Exchange, type ExchangeDeps, type ExchangeEvents } from '../exchange/exchange.ts';
+import type { Keeping, Run } from '../exchange/run.ts';
+import type { Spool } from '../exchange/spool.ts';
+import { createWays, type Ways } from '../exchange/ways.ts';
 import type { Logger } from '../log.ts';
-import type { Lease, Lessor } from '../runtime/host.ts';
-import { createWays, pathAt, type Way, type Ways } from './apps.ts';
+import type { Lessor } from '../runtime/host.ts';
+import { type AsyncCallDeps, createAsyncCall, type Runs } from './async-call.ts';
 import type { Authenticator } from './auth.ts';
 import { type CallEvents, type CallReport, createCallReport } from './call-report.ts';
 import { Caller } from './caller.ts';
-import { readWebhook } from './endpoint.ts';
-import { Exchange, type ExchangeDeps, type ExchangeEvents } from './exchange.ts';
-import type { Run } from './run.ts';
-import { requestHeaders } from './headers.ts';
+import { readWebhook, type RequestedWebhook } from './endpoint.ts';
+import { type AppTarget, createForwarding, type Forwarding } from './forward.ts';
 import { type MessageHead, readMessage } from './message.ts';
-import { bodyAsIs, parametersOf, type RequestBody, takeBody } from './request-body.ts';
-import { type CallTarget, functionName, parseTarget } from './route.ts';
+import { asksForAsync, readQuery } from './query.ts';
+import { takeBody } from './request-body.ts';
+import { type CallTarget, functionName, isOwnPath, parseTarget } from './route.ts';
 import { createRunIds } from './run-id.ts';
-import type { Spool } from './spool.ts';
 import { responseOn, type Upgrade, UpgradeExchange } from './websocket.ts';
 
 /** Where a call's answer goes besides. */
@@ -35,11 +38,25 @@ export interface Deliveries {
   pending(projectId: string): number;
 }
 
+/** What a request below the service's own paths comes with. Its token is checked. */
+export interface ApiCall {
+  readonly projectId: string;
+  /** For `X-Request-Id`. */
+  readonly runId: string;
+  /** Aborts when the listener stops: whoever waits for something is to be answered then. */
+  readonly signal: AbortSignal;
+}
+
+export type Api = (req: IncomingMessage, res: ServerResponse, call: ApiCall) => void;
+
 export interface IntakeOptions {
-  readonly config: Pick<Config, 'projects' | 'apps' | 'appTimeout' | 'webhooks'>;
+  readonly config: Pick<Config, 'projects' | 'apps' | 'appTimeout' | 'webhooks' | 'async'>;
   readonly authenticator: Authenticator;
   readonly policy: TargetPolicy;
   readonly deliveries: Deliveries;
+  readonly runs: Runs;
+  /** Answers what lies below the service's own paths; without it there is nothing. */
+  readonly api?: Api;
   /** Apps that run here. */
   readonly host: Lessor;
   readonly spool: Spool;
@@ -48,30 +65,43 @@ export interface IntakeOptions {
   readonly events: CallEvents & { lateCommit(): void };
 }
 
-/** A call that has passed its checks as far as they are the same for all. */
+/** A request whose message, target and token are in order. */
 interface Admitted {
+  readonly req: IncomingMessage;
+  readonly caller: Caller;
   readonly target: CallTarget;
   readonly message: MessageHead;
+  /** By the clock's `elapsed`. */
+  readonly startedAt: number;
+}
+
+/** What a call that has passed its checks asks for. */
+interface Asked extends AppTarget {
   readonly app: AppConfig;
+  readonly webhook: RequestedWebhook | undefined;
 }
 
 export class Intake {
   readonly #options: IntakeOptions;
   readonly #ways: Ways;
+  readonly #forwarding: Forwarding;
   readonly #exchangeDeps: ExchangeDeps;
+  readonly #asyncDeps: AsyncCallDeps;
   readonly #report: CallReport;
-  /** Calls that are not settled yet; those with a webhook may outlive their caller. */
-  readonly #underWay = new Map<Run, Exchange>();
+  /** Calls that are not settled yet, by run id; those with a webhook, and asynchronous ones, may outlive their caller. */
+  readonly #underWay = new Map<string, { fail(problem: Problem): void }>();
+  readonly #stopping = new AbortController();
   #idle: (() => void) | undefined;
   readonly newRunId = createRunIds();
 
   constructor(options: IntakeOptions) {
-    const { config, deliveries, spool, clock, log, events } = options;
+    const { config, runs, spool, clock, log, events } = options;
+    const problemOf = (error: unknown, runId: string): Problem => this.#problemOf(error, runId);
     this.#options = options;
     this.#report = createCallReport({ clock, log, events });
     this.#ways = createWays({ appTimeout: config.appTimeout, host: options.host });
+    this.#forwarding = createForwarding({ ways: this.#ways, problemOf });
     this.#exchangeDeps = {
-      accept: delivery => deliveries.accept(delivery),
       spool,
       clock,
       log,
@@ -79,21 +109,28 @@ export class Intake {
       commitWait: config.webhooks.commitWait,
       onLateCommit: () => events.lateCommit(),
     };
+    this.#asyncDeps = { runs, spool, clock, log, maxRequest: config.async.maxRequest, problemOf };
   }
 
   take(req: IncomingMessage, res: ServerResponse): void {
-    this.#check(req, new Caller(req, res, this.newRunId()), (admitted, caller, startedAt) =>
-      this.#call(req, caller, admitted, startedAt),
-    );
+    const { api } = this.#options;
+    this.#check(req, new Caller(req, res, this.newRunId()), admitted => {
+      if (api !== undefined && isOwnPath(admitted.target)) this.#serve(api, res, admitted);
+      else this.#call(admitted);
+    });
   }
 
   /** `joined` is told the app's connection, once the two have become one. */
   takeUpgrade(req: IncomingMessage, socket: Duplex, head: Buffer, joined: (app: Duplex) => void): void {
     const res = responseOn(req, socket);
-    const upgrade = { res, socket, head };
-    this.#check(req, new Caller(req, res, this.newRunId()), (admitted, caller, startedAt) =>
-      this.#upgrade(req, caller, admitted, startedAt, { ...upgrade, joined }),
+    this.#check(req, new Caller(req, res, this.newRunId()), admitted =>
+      this.#upgrade(admitted, { res, socket, head, joined }),
     );
+  }
+
+  /** Whoever only waits for something to happen is to be answered now. */
+  endWaits(): void {
+    this.#stopping.abort();
   }
 
   /** Resolves when every call is settled. */
@@ -106,19 +143,15 @@ export class Intake {
 
   /** Ends the calls under way as failed; those with a webhook are delivered so. */
   failAll(problem: Problem): void {
-    for (const exchange of this.#underWay.values()) exchange.fail(problem);
+    for (const call of this.#underWay.values()) call.fail(problem);
   }
 
   async close(): Promise<void> {
     await this.#ways.close();
   }
 
-  /** The checks that come first, whatever the call is; `admit` goes on from there. */
-  #check(
-    req: IncomingMessage,
-    caller: Caller,
-    admit: (admitted: Admitted, caller: Caller, startedAt: number) => void,
-  ): void {
+  /** The checks that come first, whatever the request is; `admit` goes on from there. */
+  #check(req: IncomingMessage, caller: Caller, admit: (admitted: Admitted) => void): void {
     const { authenticator, clock } = this.#options;
     const startedAt = clock.elapsed();
     let target: CallTarget | undefined;
@@ -126,40 +159,57 @@ export class Intake {
     try {
       const message = readMessage(req);
       target = parseTarget(req.url!);
-      const { projectId } = target;
-      const admitted = target;
-      const proceed = (): void => {
-        const app = this.#options.config.apps.get(projectId)?.get(admitted.app);
-        if (app === undefined) throw new Problem('app_not_found');
-        admit({ target: admitted, message, app }, caller, startedAt);
-      };
-      const checking = authenticator.check(projectId, message.authorization);
-      if (checking === undefined) proceed();
-      else checking.then(proceed).catch(refuse);
+      const admitted = { req, caller, target, message, startedAt };
+      const checking = authenticator.check(target.projectId, message.authorization);
+      if (checking === undefined) admit(admitted);
+      else checking.then(() => admit(admitted)).catch(refuse);
     } catch (error) {
       refuse(error);
     }
   }
 
-  #call(req: IncomingMessage, caller: Caller, { target, message, app }: Admitted, startedAt: number): void {
+  #serve(api: Api, res: ServerResponse, { req, caller, target, message, startedAt }: Admitted): void {
+    const { runId } = caller;
+    const { method } = req;
+    if (message.expectsContinue) caller.continue();
+    res.once('close', () =>
+      this.#report.served({ runId, method, target, startedAt, status: res.statusCode }),
+    );
+    api(req, res, { projectId: target.projectId, runId, signal: this.#stopping.signal });
+  }
+
+  #call(admitted: Admitted): void {
+    const { req, target } = admitted;
+    const { config, policy } = this.#options;
+    const app = this.#appAt(target);
     const cortex = app.runtime === 'cortex';
     if (cortex && req.method !== 'POST')
       throw new Problem('method_not_allowed', undefined, ['Allow', 'POST']);
-    const rest = cortex ? `/${functionName(target.rest)}` : target.rest;
-    const { projects } = this.#options.config;
-    const project = projects.get(target.projectId)!;
-    const { query, webhook } = readWebhook({
-      query: target.query,
-      rawHeaders: req.rawHeaders,
-      project,
-      policy: this.#options.policy,
-    });
-    if (webhook !== undefined) this.#checkRoom(project);
-    const run = this.#run(req, caller, app, startedAt, webhook);
-    const exchange = new Exchange(this.#exchangeDeps, run, caller, this.#follow(run, rest));
-    this.#underWay.set(run, exchange);
+    const path = cortex ? `/${functionName(target.rest)}` : target.rest;
+    const project = config.projects.get(target.projectId)!;
+    const { rest: query, webhookEndpoint: endpoint, async } = readQuery(target.query);
+    const webhook = readWebhook({ endpoint, rawHeaders: req.rawHeaders, project, policy });
+    if (webhook !== undefined || async) this.#checkRoom(project);
+    if (async) this.#store(admitted, { app, path, query, webhook });
+    else this.#exchange(admitted, { app, path, query, webhook });
+  }
+
+  #appAt(target: CallTarget): AppConfig {
+    const app = this.#options.config.apps.get(target.projectId)?.get(target.app);
+    if (app === undefined) throw new Problem(isOwnPath(target) ? 'not_found' : 'app_not_found');
+    return app;
+  }
+
+  #exchange({ req, caller, message, startedAt }: Admitted, asked: Asked): void {
+    const run = this.#run(req, caller, asked, startedAt);
+    const exchange = new Exchange(this.#exchangeDeps, run, caller, this.#follow(run, asked.path));
+    this.#underWay.set(run.runId, exchange);
     if (message.length !== 0) {
       // A request that breaks off is no call, whoever waits for its answer.
+      if (req.destroyed) {
+        exchange.abandon();
+        return;
+      }
       req.once('close', () => {
         if (!req.complete) exchange.abandon();
       });
@@ -167,99 +217,61 @@ export class Intake {
     if (message.expectsContinue) caller.continue();
     takeBody(req, message.length, body => {
       if (body === req) caller.watchUpload(() => exchange.fail(new Problem('request_timeout')));
-      this.#dispatch(exchange, req, rest, query, body);
+      this.#forwarding.call(exchange, req, asked, body);
     });
   }
 
-  #dispatch(
-    exchange: Exchange,
-    req: IncomingMessage,
-    rest: string,
-    query: string | undefined,
-    body: RequestBody,
-  ): void {
-    const { config: app } = exchange.run;
-    const way = this.#ways.to(app);
-    const cortex = app.runtime === 'cortex';
-    this.#withLease(exchange, way, lease => {
-      const options = {
-        method: req.method as Dispatcher.HttpMethod,
-        path: pathAt(way, rest, query),
-        headers: this.#headersFor(req, exchange.run, way),
-        body: cortex ? parametersOf(body) : bodyAsIs(body),
-      };
-      lease.pool.dispatch(options, exchange);
-    });
-  }
-
-  /** Sends once the app has a place for the call; what goes wrong until then is the caller's answer. */
-  #withLease(exchange: Exchange, way: Way, send: (lease: Lease) => void): void {
-    const enter = (lease: Lease): void => {
-      if (exchange.enter(lease)) send(lease);
-    };
-    const fail = (error: unknown): void => exchange.fail(this.#problemOf(error, exchange.run.runId));
-    try {
-      const lease = way.lease(() => !exchange.over);
-      if (lease instanceof Promise) lease.then(enter).catch(fail);
-      else enter(lease);
-    } catch (error) {
-      fail(error);
-    }
-  }
-
-  #headersFor(req: IncomingMessage, { config, runId }: Run, way: Way): string[] {
-    return requestHeaders(req.rawHeaders, {
-      runId,
-      remoteAddress: req.socket.remoteAddress ?? '',
-      host: way.host,
-      forwardAuthorization: config.forwardAuthorization,
-      parameters: config.runtime === 'cortex',
+  #store({ req, caller, message, startedAt }: Admitted, asked: Asked): void {
+    const call = createAsyncCall(this.#asyncDeps, caller, { req, message, ...asked });
+    this.#underWay.set(caller.runId, call);
+    const { app, path, webhook } = asked;
+    void call.take().then(({ runId, ...end }) => {
+      const { projectId, name, runtime } = app;
+      const about = { runId, projectId, app: name, runtime, method: req.method!, path, startedAt };
+      this.#report.ended({ ...about, webhook: webhook !== undefined, async: true }, end);
+      this.#settled(caller.runId);
     });
   }
 
   #upgrade(
-    req: IncomingMessage,
-    caller: Caller,
-    { target, message, app }: Admitted,
-    startedAt: number,
+    { req, caller, target, message, startedAt }: Admitted,
     upgrade: Upgrade & { joined(app: Duplex): void },
   ): void {
+    const app = this.#appAt(target);
     if (app.runtime !== 'custom') throw new Problem('bad_request', 'WebSockets are for custom apps');
     if (message.length !== 0) throw new Problem('bad_request', 'A WebSocket handshake has no body');
-    const run = this.#run(req, caller, app, startedAt, undefined);
+    if (asksForAsync(target.query)) throw new Problem('bad_request', 'A WebSocket cannot be asynchronous');
+    const { rest: path, query } = target;
+    const run = this.#run(req, caller, { app, webhook: undefined }, startedAt);
     const exchange = new UpgradeExchange(this.#exchangeDeps, run, caller, upgrade, {
-      ...this.#follow(run, target.rest),
+      ...this.#follow(run, path),
       joined: appSocket => upgrade.joined(appSocket),
     });
-    this.#underWay.set(run, exchange);
-    const way = this.#ways.to(app);
-    this.#withLease(exchange, way, lease => {
-      const path = pathAt(way, target.rest, target.query);
-      const headers = this.#headersFor(req, run, way);
-      lease.pool.dispatch({ method: 'GET', path, headers, upgrade: 'websocket' }, exchange);
-    });
+    this.#underWay.set(run.runId, exchange);
+    this.#forwarding.upgrade(exchange, req, { path, query });
   }
 
   #run(
     req: IncomingMessage,
     caller: Caller,
-    app: AppConfig,
+    { app, webhook }: Pick<Asked, 'app' | 'webhook'>,
     startedAt: number,
-    webhook: Run['webhook'],
   ): Run {
-    const { projectId, name } = app;
+    const identity = { runId: caller.runId, projectId: app.projectId, app: app.name };
+    const keeping = webhook && this.#deliveryOf(identity, webhook);
+    return { ...identity, method: req.method!, config: app, keeping, startedAt };
+  }
+
+  #deliveryOf(run: RunIdentity, webhook: RequestedWebhook): Keeping {
+    const { deliveries } = this.#options;
     return {
-      runId: caller.runId,
-      projectId,
-      app: name,
-      method: req.method!,
-      config: app,
-      webhook,
-      startedAt,
+      keep: ({ statusCode, completedAt: createdAt, body }) =>
+        deliveries.accept({ ...run, ...webhook, statusCode, body, createdAt }),
+      keeps: problem => problem.ofApp,
     };
   }
 
-  /** A webhook that could not be kept is refused before the function runs. */
+  /** What could not be kept is refused before the function runs. */
   #checkRoom({ id, maxPending }: { id: string; maxPending: number }): void {
     const { deliveries } = this.#options;
     if (!deliveries.available) throw new Problem('store_unavailable', undefined, ['Retry-After', '1']);
@@ -281,13 +293,17 @@ export class Intake {
   }
 
   #follow(run: Run, path: string): ExchangeEvents {
+    const { runtime } = run.config;
+    const webhook = run.keeping !== undefined;
     return {
-      ended: end => this.#report.ended(run, path, end),
-      settled: () => {
-        this.#underWay.delete(run);
-        if (this.#underWay.size === 0) this.#idle?.();
-      },
+      ended: end => this.#report.ended({ ...run, runtime, path, webhook, async: false }, end),
+      settled: () => this.#settled(run.runId),
     };
+  }
+
+  #settled(runId: string): void {
+    this.#underWay.delete(runId);
+    if (this.#underWay.size === 0) this.#idle?.();
   }
 
   /** What is not a problem of the caller or the app is one of ours. */

@@ -3,7 +3,7 @@
  * far), streamed otherwise. For cortex it is checked to be a JSON object while it passes.
  */
 import { IncomingMessage } from 'node:http';
-import { PassThrough, type Readable, Transform } from 'node:stream';
+import { PassThrough, type Readable, Transform, type TransformCallback } from 'node:stream';
 import { JsonScanner } from '../delivery/json-scanner.ts';
 import { Problem } from '../errors.ts';
 
@@ -62,33 +62,63 @@ const NO_PARAMETERS = Buffer.from('{}');
 export function parametersOf(body: RequestBody): SentBody {
   if (body === null) return NO_PARAMETERS;
   if (body instanceof IncomingMessage) return body.pipe(checked());
-  const scanner = new JsonScanner();
-  scanner.push(body);
-  if (isOther(scanner) || !scanner.complete) throw notAnObject();
+  const check = new ParametersCheck();
+  check.push(body);
+  check.end();
   return body;
+}
+
+/** Sees a body pass, and throws a Problem as soon as that cannot be a JSON object any more. */
+export class ParametersCheck {
+  readonly #scanner = new JsonScanner();
+  #empty = true;
+
+  /** Nothing has come yet. */
+  get empty(): boolean {
+    return this.#empty;
+  }
+
+  push(chunk: Uint8Array): void {
+    this.#empty = false;
+    this.#scanner.push(chunk);
+    const { invalid, root } = this.#scanner;
+    if (invalid || (root !== undefined && root !== 'object')) throw notAnObject();
+  }
+
+  end(): void {
+    if (!this.#empty && !this.#scanner.complete) throw notAnObject();
+  }
 }
 
 /** An error here keeps the app from ever seeing the end of the body. */
 function checked(): Transform {
-  const scanner = new JsonScanner();
-  let empty = true;
+  const check = new ParametersCheck();
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
-      empty = false;
-      scanner.push(chunk);
-      if (isOther(scanner)) done(notAnObject());
-      else done(null, chunk);
+      settle(done, () => {
+        check.push(chunk);
+        return chunk;
+      });
     },
     flush(done) {
-      if (empty) done(null, NO_PARAMETERS);
-      else done(scanner.complete ? null : notAnObject());
+      settle(done, () => {
+        check.end();
+        return check.empty ? NO_PARAMETERS : undefined;
+      });
     },
   });
 }
 
-/** What was read so far cannot become a JSON object any more. */
-function isOther({ invalid, root }: JsonScanner): boolean {
-  return invalid || (root !== undefined && root !== 'object');
+/** A stream takes what goes wrong as a value. */
+function settle(done: TransformCallback, make: () => Buffer | undefined): void {
+  let made: Buffer | undefined;
+  try {
+    made = make();
+  } catch (error) {
+    done(error as Problem);
+    return;
+  }
+  done(null, made);
 }
 
 function notAnObject(): Problem {

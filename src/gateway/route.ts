@@ -48,6 +48,11 @@ export function parseTarget(rawUrl: string): CallTarget {
   };
 }
 
+/** No app has such a name: what lies there is the service's own. */
+export function isOwnPath({ app }: CallTarget): boolean {
+  return app.startsWith('_');
+}
+
 /** The function that a call to a cortex app names: the whole of `rest`. */
 export function functionName(rest: string): string {
   const name = rest.slice(1);

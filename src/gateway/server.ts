@@ -5,6 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, type Socket, Server as TcpServer } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import type { Address } from '../config/config.ts';
 import { listenError, Problem } from '../errors.ts';
 import { Intake, type IntakeOptions } from './intake.ts';
@@ -123,6 +124,7 @@ class PublicListener implements Gateway {
     if (noticeMs > 0) await new Promise<void>(resolve => void this.#options.clock.after(noticeMs, resolve));
     this.#stopping = true;
     this.#handingOver = handOver;
+    this.#intake.endWaits();
     const closed = new Promise<void>(resolve => {
       // The HTTP server's own closes idle connections at once.
       if (handOver) TcpServer.prototype.close.call(server, () => resolve());
@@ -157,6 +159,7 @@ class PublicListener implements Gateway {
   async #endOfGrace(server: Server, graceMs: number, ended: Promise<unknown>): Promise<void> {
     if (!(await this.#passes(graceMs, ended))) return;
     this.#intake.failAll(new Problem('shutting_down', 'The service stopped before the app had answered'));
+    await setImmediate(); // a turn of the loop, in which their callers are told
     for (const socket of this.#upgraded) socket.destroy();
     server.closeAllConnections();
     await this.#passes(SETTLE_MS, ended);

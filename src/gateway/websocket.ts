@@ -8,9 +8,9 @@ import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { Problem } from '../errors.ts';
 import { type Caller } from './caller.ts';
-import { Exchange, type ExchangeDeps, type ExchangeEvents } from './exchange.ts';
-import type { Run } from './run.ts';
-import { answerHeaders, decodeHeaders } from './headers.ts';
+import { Exchange, type ExchangeDeps, type ExchangeEvents } from '../exchange/exchange.ts';
+import type { Run } from '../exchange/run.ts';
+import { answerHeaders, decodeHeaders } from '../exchange/headers.ts';
 
 /** Asked of every request with `Upgrade`; what is not a WebSocket is served as if it had not asked. */
 export function isWebSocket(req: IncomingMessage): boolean {

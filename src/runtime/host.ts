@@ -29,11 +29,13 @@ export interface Host extends Lessor {
 
 export interface HostOptions {
   readonly config: Pick<Config, 'apps' | 'appTimeout' | 'appEnvironment'>;
+  /** True: an app is started by its first call, whatever its configuration says. */
+  readonly onCall: boolean;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-export function createHost({ config, clock, log }: HostOptions): Host {
+export function createHost({ config, onCall, clock, log }: HostOptions): Host {
   const { appTimeout, appEnvironment } = config;
   const hosted = new Map<AppConfig, HostedApp>();
   let socketDir: string | undefined;
@@ -45,7 +47,7 @@ export function createHost({ config, clock, log }: HostOptions): Host {
         const own = log.child({ project_id: app.projectId, app: app.name });
         const one = new HostedApp({ config: { ...spec, env }, socketDir, appTimeout, clock, log: own });
         hosted.set(app, one);
-        if (spec.start === 'boot') one.start();
+        if (spec.start === 'boot' && !onCall) one.start();
       }
     },
     lease: (app, wanted) => hosted.get(app)!.lease(wanted),

@@ -1,9 +1,10 @@
 /**
  * Secrets at rest: AES-256-GCM with a random nonce, the run id as associated data, and the id of the key
- * kept beside the sealed bytes. What was sealed for one delivery opens for no other.
+ * kept beside the sealed bytes. What was sealed for one run opens for no other.
  *
- * Sealed bytes: nonce (12), ciphertext, tag (16). Plain bytes: a flag for each part that is present, the
- * length of the secret (32 bits, big-endian), the secret, the authorization in UTF-8.
+ * Sealed bytes: nonce (12), ciphertext, tag (16). Plain bytes of a delivery: a flag for each part that is
+ * present, the length of the secret (32 bits, big-endian), the secret, the authorization in UTF-8; of the
+ * headers of a request: JSON.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import type { Confidential } from './store.ts';
@@ -46,22 +47,47 @@ export function createKeyring(keys: readonly Uint8Array[]): Keyring {
 export function seal(confidential: Confidential, runId: string, keyring: Keyring): Sealed | undefined {
   const { secret, authorization } = confidential;
   if (secret === undefined && authorization === undefined) return undefined;
+  return encrypt(encode(confidential), runId, keyring);
+}
+
+/** Undefined when the key is unknown, or the bytes are not what was sealed for this run. */
+export function unseal(sealed: Sealed, runId: string, keyring: Keyring): Confidential | undefined {
+  const plain = decrypt(sealed, runId, keyring);
+  return plain && decode(plain);
+}
+
+/** The headers of a run's request, a flat list of names and values. */
+export function sealHeaders(headers: readonly string[], runId: string, keyring: Keyring): Sealed {
+  return encrypt(Buffer.from(JSON.stringify(headers)), headersOf(runId), keyring);
+}
+
+/** Undefined when the key is unknown, or the bytes are not what was sealed for this run. */
+export function unsealHeaders(sealed: Sealed, runId: string, keyring: Keyring): string[] | undefined {
+  const plain = decrypt(sealed, headersOf(runId), keyring);
+  return plain && (JSON.parse(plain.toString()) as string[]);
+}
+
+/** Other associated data than the secret has, so that neither opens in the other's place. */
+function headersOf(runId: string): string {
+  return `${runId} headers`;
+}
+
+function encrypt(plain: Uint8Array, associated: string, keyring: Keyring): Sealed {
   const key = keyring.keys.get(keyring.newest)!;
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
-  cipher.setAAD(Buffer.from(runId));
-  const text = cipher.update(encode(confidential));
+  cipher.setAAD(Buffer.from(associated));
+  const text = cipher.update(plain);
   cipher.final();
   return { keyId: keyring.newest, sealed: Buffer.concat([nonce, text, cipher.getAuthTag()]) };
 }
 
-/** Undefined when the key is unknown, or the bytes are not what was sealed for this run. */
-export function unseal({ keyId, sealed }: Sealed, runId: string, keyring: Keyring): Confidential | undefined {
+function decrypt({ keyId, sealed }: Sealed, associated: string, keyring: Keyring): Buffer | undefined {
   const key = keyring.keys.get(keyId);
-  if (key === undefined || sealed.byteLength < NONCE_BYTES + HEAD_BYTES + TAG_BYTES) return undefined;
+  if (key === undefined || sealed.byteLength < NONCE_BYTES + TAG_BYTES) return undefined;
   const nonce = sealed.subarray(0, NONCE_BYTES);
   const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
-  decipher.setAAD(Buffer.from(runId));
+  decipher.setAAD(Buffer.from(associated));
   decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
   const plain = decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES));
   try {
@@ -69,7 +95,7 @@ export function unseal({ keyId, sealed }: Sealed, runId: string, keyring: Keyrin
   } catch {
     return undefined;
   }
-  return decode(plain);
+  return plain;
 }
 
 /** Names a key without telling anything of it. */

@@ -10,6 +10,7 @@
  * again that it lives; one that could not for too long has lost its tenure, and others may have taken over.
  * An attempt may be sent only in the tenure in which it was counted.
  */
+import type { RunStore } from './runs.ts';
 
 export type DeliveryState = 'pending' | 'delivered' | 'failed' | 'cancelled';
 export type FailureReason = 'exhausted' | 'rejected' | 'blocked';
@@ -124,11 +125,14 @@ export interface DeliveryRecord {
 }
 
 export interface Backlog {
-  /** Pending deliveries of each project that has any. */
+  /** Pending deliveries, and runs that have not ended, of each project that has any. */
   readonly pending: ReadonlyMap<string, number>;
 }
 
 export interface Store {
+  /** Asynchronous calls. What is said below of ownership (`recover`, `release`, `watch`) is said of them too. */
+  readonly runs: RunStore;
+
   /** Opens, migrates and locks. Throws a StartError with a message for the operator. */
   open(): Promise<void>;
   /** Writes what is queued, then closes. */

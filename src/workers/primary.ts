@@ -83,7 +83,7 @@ class Machine implements Primary {
     if (store !== undefined) await this.#openStore(store);
     at.admin = await admin.listen(config.admin);
     this.#started.defer(() => admin.stop());
-    if (role !== 'dispatcher') await host.start();
+    await host.start();
     this.#started.defer(() => host.stop());
     this.#started.defer(() => crew.stop());
     const addresses = { listen: await crew.start(), admin: at.admin };
@@ -115,7 +115,7 @@ class Machine implements Primary {
     const spoolDir = join(config.data, 'spool');
     const parts = { config, nodeId: newNodeId(), spoolDir, clock, log };
     const store = config.database === undefined ? createSharedStore(parts) : undefined;
-    const host = createHost({ config, clock, log });
+    const host = createHost({ config, onCall: config.role === 'dispatcher', clock, log });
     const crew = new Crew({
       size: config.workers,
       clock,
@@ -130,13 +130,13 @@ class Machine implements Primary {
   }
 
   async #openStore(store: SharedStore): Promise<void> {
-    const { retention: after } = this.#options.config.webhooks;
+    const { config } = this.#options;
     const [log, clock] = [this.#log, this.#clock];
     await store.open();
     this.#started.defer(() => store.close());
     const recovered = await store.recover();
     if (recovered > 0) log.info({ recovered }, 'deliveries taken up from an earlier process');
-    const retention = createRetention({ store, clock, log, retention: after });
+    const retention = createRetention({ store, clock, log, config });
     retention.start();
     this.#started.defer(() => retention.stop());
   }
@@ -179,6 +179,7 @@ class Machine implements Primary {
     const own = createMetrics({
       size: () => ({ held: 0, waiting: 0, inFlight: 0 }),
       storeAvailable: () => store?.available ?? true,
+      runsHeld: () => 0,
     });
     const metrics: Pick<Metrics, 'contentType' | 'text'> = {
       contentType: own.contentType,

@@ -1,5 +1,5 @@
 /**
- * What runs in a worker: takes calls at the listener that all workers share, and sends deliveries, with the
+ * What runs in a worker: takes calls at the listener that all workers share, carries out runs and sends deliveries, with the
  * primary's store or one of its own, and with places in the processes of apps that the primary runs.
  */
 import type { AddressInfo } from 'node:net';
@@ -89,7 +89,7 @@ export class WorkerNode {
     const host = createRemoteHost({ port, appTimeout: config.appTimeout, clock: systemClock });
     const core = this.#createCore(ground, host);
 
-    if (scratch && config.role !== 'dispatcher') await this.#begin(scratch.start(), () => scratch.stop());
+    if (scratch) await this.#begin(scratch.start(), () => scratch.stop());
     await this.#begin(store.open(), () => store.close());
     await this.#begin(core.startSending(), () => core.stopSending(DRAIN_MS));
     this.#started.defer(() => host.stop());
@@ -138,8 +138,7 @@ export class WorkerNode {
 
   /** As every node of a database does; the embedded store is the primary's to tidy. */
   #keepTidy(store: Store): void {
-    const { retention: after } = this.#config.webhooks;
-    const retention = createRetention({ store, clock: systemClock, log: this.#log, retention: after });
+    const retention = createRetention({ store, clock: systemClock, log: this.#log, config: this.#config });
     retention.start();
     this.#started.defer(() => retention.stop());
   }

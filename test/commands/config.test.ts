@@ -13,7 +13,7 @@ const files = {
     'apps:',
     '  p-demo/chat: { runtime: custom, url: "http://127.0.0.1:9000" }',
   ].join('\n'),
-  'warned.yaml': 'async: { timeout: 5m }\n',
+  'warned.yaml': 'databaseConnections: 4\n',
   'bad.yaml': 'listn: 127.0.0.1:8080\nwebhooks: { attemptTimeout: soon }\n',
 };
 for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text);
@@ -41,7 +41,7 @@ describe('a good configuration', () => {
   it('has its warnings on standard error', async () => {
     const { code, stdout, stderr } = await run(['config', 'check', '-c', 'warned.yaml', '--json'], { cwd });
     expect(code).toBe(0);
-    expect(stderr).toMatch(/^warning: warned\.yaml:1: async: .+\n$/);
+    expect(stderr).toMatch(/^warning: warned\.yaml:1: databaseConnections: .+\n$/);
     expect(() => JSON.parse(stdout) as unknown).not.toThrow();
   });
 });

@@ -2,119 +2,40 @@
  * `afterword migrate` as an operator meets it: from a data directory to a real database, interrupted and
  * started again, and everything that it refuses.
  */
-import { spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { silentLogger } from '../../src/log.ts';
 import { migrate as moveStore } from '../../src/migrate.ts';
-import { createPostgresStore } from '../../src/store/postgres/store.ts';
+import type { ClaimedRun } from '../../src/store/runs.ts';
 import { createKeyring } from '../../src/store/seal.ts';
-import type { Body, DeliveryRecord, NewDelivery, PendingDelivery, Store } from '../../src/store/store.ts';
-import { attempt, newDelivery, runIdAt, spooledBody, temporaryDirectory } from '../store/samples.ts';
-import { openTestStore } from '../store/sqlite/opening.ts';
-import { createDatabase, type Database } from '../support/postgres.ts';
+import type { DeliveryRecord, NewDelivery, PendingDelivery, Store } from '../../src/store/store.ts';
+import {
+  attempt,
+  newDelivery,
+  newRun,
+  readBody,
+  runIdAt,
+  spooledBody,
+  temporaryDirectory,
+} from '../store/samples.ts';
+import { createDatabase } from '../support/postgres.ts';
+import {
+  configure,
+  embedded,
+  KEPT_KEY,
+  migrate,
+  NEW_KEY,
+  OLD_KEY,
+  openEmbedded,
+  openNode,
+  startMigrate,
+} from './migrating.ts';
+import { claimAll, ended, ending, RESULT } from './migrated-runs.ts';
 import { run } from './run.ts';
 
-const NEW_KEY = Buffer.alloc(32, 1);
-const OLD_KEY = Buffer.alloc(32, 2);
-const KEPT_KEY = Buffer.alloc(32, 3);
 const DAY = 24 * 3_600_000;
-const LAUNCHER = fileURLToPath(new URL('../../bin/afterword', import.meta.url));
-
-interface Place {
-  /** The configuration file of the nodes. */
-  readonly file: string;
-  /** The data directory of the embedded store. */
-  readonly data: string;
-}
-
-function configure(database: Pick<Database, 'url'> | undefined, data: string): Place {
-  const file = join(temporaryDirectory(), 'nodes.yaml');
-  const config = {
-    data,
-    encryptionKey: [NEW_KEY, OLD_KEY].map(key => key.toString('base64')),
-    ...(database && { database: database.url }),
-  };
-  writeFileSync(file, JSON.stringify(config));
-  return { file, data };
-}
-
-/** An embedded store sealed with one key, closed when `fill` is done. */
-async function embedded(key: Buffer, data: string, fill: (store: Store) => Promise<unknown>): Promise<void> {
-  const store = await openEmbedded(data, [key]);
-  await fill(store);
-  await store.close();
-}
-
-function openEmbedded(data: string, keys: readonly Buffer[]): Promise<Store> {
-  return openTestStore({ dir: data, spoolDir: join(data, 'spool'), keyring: createKeyring(keys) });
-}
-
-/** A node on the database of a configuration. */
-async function openNode({ file }: Place): Promise<Store> {
-  const { config } = loadConfig({ file, env: {}, cwd: '/' });
-  const { connections, ...connection } = config.database!;
-  const store = createPostgresStore({
-    connection,
-    connections,
-    keyring: createKeyring(config.encryptionKeys),
-    nodeId: randomUUID(),
-    spoolDir: temporaryDirectory(),
-    clock: systemClock,
-    log: silentLogger,
-  });
-  onTestFinished(() => store.close());
-  await store.open();
-  return store;
-}
-
-const migrate = ({ file }: Place, ...more: string[]) => run(['migrate', '--config', file, '--json', ...more]);
-
-interface MigrateProcess {
-  /** With the exit code, or null where it was killed. */
-  readonly ended: Promise<number | null>;
-  /** Resolves once it has told so. */
-  printed(line: RegExp): Promise<void>;
-  kill(): Promise<number | null>;
-}
-
-/** The command as a process of its own, to be killed. */
-function startMigrate({ file }: Place): MigrateProcess {
-  const child = spawn(process.execPath, [LAUNCHER, 'migrate', '--config', file], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  const ended = once(child, 'close').then(([code]) => code as number | null);
-  const kill = () => {
-    child.kill('SIGKILL');
-    return ended;
-  };
-  onTestFinished(async () => void (await kill()));
-  const lines = createInterface(child.stderr);
-  return {
-    ended,
-    kill,
-    async printed(expected) {
-      for await (const line of lines) if (expected.test(line)) return;
-      await new Promise(() => {}); // it ended before
-    },
-  };
-}
-
-async function bytesOf(body: Body | undefined): Promise<Buffer> {
-  if (body === undefined) throw new Error('there is no body');
-  if ('bytes' in body) return Buffer.from(body.bytes);
-  if ('file' in body) return readFileSync(body.file);
-  const pieces: Uint8Array[] = [];
-  for await (const piece of body.pieces()) pieces.push(piece);
-  return Buffer.concat(pieces);
-}
 
 /** Stores give bytes back in different wrappings. */
 function readable(record: DeliveryRecord | undefined): unknown {
@@ -194,7 +115,7 @@ describe('moving a store', () => {
       ]),
     );
     const bodyOf = async ({ runId }: NewDelivery) =>
-      bytesOf(await node.body(claimed.find(each => each.runId === runId)!.ref));
+      (await readBody(await node.body(claimed.find(each => each.runId === runId)!.ref)))!;
     expect((await bodyOf(large)).equals(largeBytes)).toBe(true);
     expect(await bodyOf(empty)).toHaveLength(0);
     expect((await bodyOf(waiting)).toString()).toBe('{"run_id":"x"}');
@@ -283,11 +204,13 @@ describe('moving a store', () => {
       await store.insert(newDelivery());
       await settle(store, newDelivery());
       await settle(store, newDelivery());
+      await ended(store, newRun());
+      await store.runs.insert(newRun());
     });
     const { code, stdout, stderr } = await run(['migrate', '--config', place.file, '--dry-run']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(
-      /^3 deliveries \(1 pending, 2 settled\) to move to 127\.0\.0\.1:\d+\/afterword_test_/,
+      /^3 deliveries \(1 pending, 2 settled\) and 2 runs \(1 waiting, 1 ended\) to move to 127\.0\.0\.1:\d+\/afterword_test_/,
     );
     expect(await database.query("SELECT relname FROM pg_class WHERE relname LIKE 'afterword%'")).toEqual([]);
     expect((await openEmbedded(place.data, [NEW_KEY])).available).toBe(true);
@@ -301,13 +224,15 @@ describe('moving a store', () => {
     );
     const { code, stdout, stderr } = await run(['migrate', '--config', place.file, '--from', data]);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^1001 deliveries \(1001 pending, 0 settled\) moved to 127\.0\.0\.1:/);
+    expect(stdout).toMatch(
+      /^1001 deliveries \(1001 pending, 0 settled\) and 0 runs \(0 waiting, 0 ended\) moved to 127\.0\.0\.1:/,
+    );
     const lines = stderr.trimEnd().split('\n');
     expect(lines.slice(0, -1)).toEqual([
       expect.stringMatching(`^moving from ${data} to 127`),
-      ' 49% 500 of 1001 deliveries',
-      ' 99% 1000 of 1001 deliveries',
-      '100% 1001 of 1001 deliveries',
+      ' 49% 500 of 1001 deliveries and runs',
+      ' 99% 1000 of 1001 deliveries and runs',
+      '100% 1001 of 1001 deliveries and runs',
     ]);
     expect(lines.at(-1)).toContain(`${data} is not needed any more`);
   });
@@ -323,7 +248,7 @@ describe('a store that has been moved', () => {
     const served = await run(['serve', '--config', alone.file]);
     expect(served.code).toBe(1);
     expect(served.stderr).toContain(
-      `the deliveries in the data directory ${place.data} were moved to ${to} `,
+      `the deliveries and runs in the data directory ${place.data} were moved to ${to} `,
     );
 
     const again = await migrate(place);
@@ -393,27 +318,39 @@ describe('a move that is cut off', () => {
     expect(stderr).toContain(`${place.data} is being moved to ${new URL(first.url).host}`);
   });
 
-  it('by kill -9, again and again, while nodes send and delete, loses and doubles nothing', async () => {
-    const [PENDING, SETTLED] = [1_500, 1_500];
+  it('by kill -9, again and again, while nodes send, carry out and delete, loses and doubles nothing', async () => {
+    const EACH = 1_000;
+    const every = (work: () => Promise<unknown>) => Promise.all(Array.from({ length: EACH }, work));
     const place = configure(await createDatabase(), temporaryDirectory());
     await embedded(NEW_KEY, place.data, async store => {
-      const insert = async (settled: boolean) => {
+      await every(() => store.runs.insert(newRun()));
+      const claimed = await claimAll(store, [newRun()]);
+      await Promise.all(claimed.map(({ ref }) => store.runs.end(ref, ending(), RESULT)));
+      await every(async () => {
         const ref = await store.insert(newDelivery({ begunAt: Date.now() }));
-        if (settled) await store.endAttempt(ref, attempt(1, { status: 200 }), { state: 'delivered' });
-      };
-      await Promise.all(Array.from({ length: PENDING + SETTLED }, (_, index) => insert(index < SETTLED)));
+        await store.endAttempt(ref, attempt(1, { status: 200 }), { state: 'delivered' });
+      });
+      await every(() => store.insert(newDelivery({ begunAt: Date.now() })));
+      await every(() => store.runs.insert(newRun()));
     });
     const node = await openNode(place);
-    const sent: string[] = [];
-    let pruned = 0;
-    const send = async () => {
-      const deliver = async ({ ref, runId }: PendingDelivery) => {
-        sent.push(runId);
-        await node.beginAttempt(ref, Date.now());
-        await node.endAttempt(ref, attempt(2, { status: 200 }), { state: 'delivered' });
-      };
-      await Promise.all((await node.claim(10_000)).map(deliver));
-      pruned += await node.prune(Date.now() + 60_000, 10_000);
+    const [sent, carriedOut]: [string[], string[]] = [[], []];
+    const pruned = { deliveries: 0, runs: 0 };
+    const send = async ({ ref, runId }: PendingDelivery) => {
+      sent.push(runId);
+      await node.beginAttempt(ref, Date.now());
+      await node.endAttempt(ref, attempt(2, { status: 200 }), { state: 'delivered' });
+    };
+    const carryOut = async ({ ref, runId }: ClaimedRun) => {
+      carriedOut.push(runId);
+      await node.runs.begin(ref, Date.now());
+      await node.runs.end(ref, ending(), RESULT);
+    };
+    const work = async () => {
+      await Promise.all((await node.claim(10_000)).map(send));
+      await Promise.all((await claimAll(node, [newRun()])).map(carryOut));
+      pruned.deliveries += await node.prune(Date.now() + 60_000, 10_000);
+      pruned.runs += await node.runs.prune(Date.now() + 60_000, 10_000);
     };
 
     let kills = 0;
@@ -422,10 +359,12 @@ describe('a move that is cut off', () => {
       // First about when the directory is marked, then in the midst of a batch.
       const killed = process.printed(kills === 0 ? /^moving from/ : / of /).then(() => process.kill());
       code = await Promise.race([process.ended, killed]);
-      await send();
+      await work();
     }
     expect(kills).toBeGreaterThan(2);
-    expect([new Set(sent).size, sent.length, pruned]).toEqual([PENDING, PENDING, PENDING + SETTLED]);
+    expect([new Set(sent).size, sent.length]).toEqual([EACH, EACH]);
+    expect([new Set(carriedOut).size, carriedOut.length]).toEqual([EACH, EACH]);
+    expect(pruned).toEqual({ deliveries: 2 * EACH, runs: 2 * EACH });
   }, 60_000);
 });
 

@@ -9,6 +9,8 @@ export interface RunOptions {
   readonly stdin?: string | Uint8Array;
   readonly env?: Record<string, string | undefined>;
   readonly cwd?: string;
+  /** Somebody reads along; without colours. */
+  readonly terminal?: boolean;
 }
 
 export interface Running {
@@ -52,17 +54,20 @@ export class Captured extends Writable {
 
 export function start(
   argv: readonly string[],
-  { stdin = '', env = {}, cwd = '/' }: RunOptions = {},
+  { stdin = '', env = {}, cwd = '/', terminal = false }: RunOptions = {},
 ): Running {
   const stopped = Promise.withResolvers<void>();
-  const stdout = new Captured();
-  const stderr = new Captured();
+  const [stdout, stderr] = [new Captured(), new Captured()];
+  for (const stream of terminal ? [stdout, stderr] : []) {
+    Object.assign(stream, { isTTY: true, getColorDepth: () => 1 });
+  }
   const io: Io = {
     stdin: Readable.from([Buffer.from(stdin)]),
     stdout,
     stderr,
     env,
     cwd,
+    program: 'afterword',
     untilStopped: () => stopped.promise,
     onHangUp() {},
   };

@@ -27,20 +27,19 @@ function processOf(folder: Folder, env?: Record<string, string>): ProcessConfig 
 
 describe('an app', () => {
   it('is found by project and name', () => {
-    const yaml = apps(`  p/hello: { runtime: cortex, url: http://10.0.0.5:9000/base/ }
+    const yaml = apps(`  p/hello: { runtime: cortex, url: http://10.0.0.5:9000/base/, concurrency: 3 }
   p/chat: { runtime: custom, url: https://chat.internal, forwardAuthorization: true }
 `);
-    const found = (name: string, runtime: string, url: string, forwardAuthorization: boolean) => {
-      const place = { kind: 'url', url: new URL(url) };
-      return [name, { projectId: 'p', name, runtime, place, forwardAuthorization }] as const;
-    };
+    const at = (url: string, concurrency: number) => ({ kind: 'url', url: new URL(url), concurrency });
+    const found = (name: string, runtime: string, place: object, forwardAuthorization: boolean) =>
+      [name, { projectId: 'p', name, runtime, place, forwardAuthorization }] as const;
     expect(createFolder(yaml).load().config.apps).toEqual(
       new Map([
         [
           'p',
           new Map([
-            found('hello', 'cortex', 'http://10.0.0.5:9000/base/', false),
-            found('chat', 'custom', 'https://chat.internal', true),
+            found('hello', 'cortex', at('http://10.0.0.5:9000/base/', 3), false),
+            found('chat', 'custom', at('https://chat.internal', 8), true),
           ]),
         ],
       ]),
@@ -132,6 +131,7 @@ describe('an app', () => {
     ['{ runtime: cortex, entry: fn/main.py, python: "" }', ['.python: expected a command, such as']],
     ['{ runtime: cortex, entry: main.ts, replicas: 0 }', [`.replicas: ${WHOLE(1, 1_000)}`]],
     ['{ runtime: cortex, entry: main.ts, concurrency: 0 }', [`.concurrency: ${WHOLE(1, 100_000)}`]],
+    ['{ runtime: custom, url: http://x, concurrency: 0 }', [`.concurrency: ${WHOLE(1, 100_000)}`]],
     ['{ runtime: cortex, entry: main.ts, queue: -1 }', [`.queue: ${WHOLE(0, 100_000)}`]],
     ['{ runtime: cortex, entry: main.ts, queue: 1.5 }', [`.queue: ${WHOLE(0, 100_000)}`]],
     ['{ runtime: cortex, entry: main.ts, start: later }', ['.start: expected one of boot, call']],
@@ -283,7 +283,6 @@ describe('a key without effect is a warning', () => {
     ['url: http://x', 'health: /', noEffect('url')],
     ['url: http://x', 'python: python3', noEffect('url')],
     ['url: http://x', 'replicas: 2', noEffect('url')],
-    ['url: http://x', 'concurrency: 2', noEffect('url')],
     ['url: http://x', 'queue: 2', noEffect('url')],
     ['url: http://x', 'start: call', noEffect('url')],
     ['url: http://x', 'cwd: .', noEffect('url')],
@@ -302,6 +301,7 @@ describe('a key without effect is a warning', () => {
     '{ runtime: cortex, entry: main.ts, replicas: 2, concurrency: 2, queue: 2, start: call, cwd: ., env: {} }',
     '{ runtime: cortex, entry: fn/main.py, python: python3 }',
     '{ runtime: custom, command: [a], port: 80, health: /, replicas: 2, concurrency: 2, queue: 2, cwd: . }',
+    '{ runtime: custom, url: http://x, concurrency: 2 }',
   ])('and one with effect is none: %s', value => {
     expect(createAppFolder(`  p/a: ${value}`).load().warnings).toEqual([]);
   });

@@ -25,7 +25,7 @@ projects:
   "3":
     jwt: { jwksUrl: https://idp.example/keys }
 apps:
-  one/a: { runtime: cortex, url: http://10.0.0.5:9000/base }
+  one/a: { runtime: cortex, url: http://10.0.0.5:9000/base, concurrency: 2 }
   two/b: { runtime: custom, url: https://b.internal, forwardAuthorization: true }
   two/c: { runtime: cortex, entry: fn/main.ts }
   two/d: { runtime: cortex, entry: fn/main.py, python: .venv/bin/python, cwd: ., env: { DB: \${PASSWORD} }, start: call }
@@ -81,8 +81,18 @@ describe('the description of a configuration', () => {
         },
       },
       apps: {
-        'one/a': { runtime: 'cortex', url: 'http://10.0.0.5:9000/base', forwardAuthorization: false },
-        'two/b': { runtime: 'custom', url: 'https://b.internal/', forwardAuthorization: true },
+        'one/a': {
+          runtime: 'cortex',
+          url: 'http://10.0.0.5:9000/base',
+          concurrency: 2,
+          forwardAuthorization: false,
+        },
+        'two/b': {
+          runtime: 'custom',
+          url: 'https://b.internal/',
+          concurrency: 8,
+          forwardAuthorization: true,
+        },
         'two/c': {
           runtime: 'cortex',
           entry: `${folder.path}/fn/main.ts`,
@@ -183,6 +193,7 @@ describe('the description of a configuration', () => {
       'apps',
       'webhooks',
       'appTimeout',
+      'async',
     ]);
   });
 

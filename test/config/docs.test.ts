@@ -30,7 +30,7 @@ describe('docs/configuration.md', () => {
 
   it('gives the defaults that hold', () => {
     const shared = { AFTERWORD_DATABASE: 'postgres://u@h/d', AFTERWORD_ENCRYPTION_KEY: 'ab'.repeat(32) };
-    const data = describeConfigData(createFolder('async: { timeout: 15m }').load(shared));
+    const data = describeConfigData(createFolder().load(shared));
     const rows = text.matchAll(/^\| \[`([\w.]+)`\]\(#[\w-]+\) *\|[^|]*\| `([^`]+)` *\|/gm);
     const written = [...rows]
       .map(([, key, value]) => [key!, value!] as const)
@@ -40,7 +40,7 @@ describe('docs/configuration.md', () => {
     expect(effective).toEqual(written);
   });
 
-  it('gives the defaults that hold for an app that runs here', () => {
+  it('gives the defaults that hold for an app', () => {
     const app = (keys: string): Record<string, unknown> => {
       const folder = createFolder(
         `projects: { p: { jwt: { secret: ${'x'.repeat(32)} } } }\napps: { p/a: { ${keys} } }`,
@@ -48,12 +48,22 @@ describe('docs/configuration.md', () => {
       folder.write('fn/main.py', '');
       return lookUp(describeConfigData(folder.load()), ['apps', 'p/a']) as Record<string, unknown>;
     };
-    const [functions, server] = [
+    const [elsewhere, functions, server] = [
+      app('runtime: custom, url: http://x'),
       app('runtime: cortex, entry: fn/main.py'),
       app('runtime: custom, command: [a]'),
     ];
-    const rows = sectionOf('### Apps that run here').matchAll(/^\| `(\w+)` *\|[^|]*\| ([^|]*?) *\|/gm);
-    const written = new Map([...rows].map(([, key, value]) => [key!, value!]));
+    const defaults = (heading: string): Map<string, string> => {
+      const rows = sectionOf(heading).matchAll(/^\| `(\w+)` *\|[^|]*\| ([^|]*?) *\|/gm);
+      return new Map([...rows].map(([, key, value]) => [key!, value!]));
+    };
+    const ofAll = defaults('## Apps');
+    expect([...ofAll.keys()].toSorted()).toEqual(Object.keys(APP).toSorted());
+    expect(elsewhere['concurrency']).toBe(functions['concurrency']);
+    expect(ofAll.get('concurrency')).toBe(
+      `\`${String(functions['concurrency'])}\` with \`url\` or \`entry\`, \`${String(server['concurrency'])}\` with \`command\``,
+    );
+    const written = defaults('### Apps that run here');
     expect([...written.keys()].toSorted()).toEqual(Object.keys(HOSTED_APP).toSorted());
     for (const key of ['replicas', 'queue', 'start']) {
       expect([functions[key], server[key]].map(value => `\`${String(value)}\``)).toEqual([
@@ -61,9 +71,6 @@ describe('docs/configuration.md', () => {
         written.get(key),
       ]);
     }
-    expect(written.get('concurrency')).toBe(
-      `\`${String(functions['concurrency'])}\` with \`entry\`, \`${String(server['concurrency'])}\` with \`command\``,
-    );
     expect(written.get('python')).toBe(`\`${String(functions['python'])}\``);
     for (const key of ['port', 'health', 'env']) expect(server).not.toHaveProperty(key);
   });

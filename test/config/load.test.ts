@@ -39,13 +39,14 @@ appTimeout: 15m
 async: { timeout: 15m, maxStarts: 2, maxRequest: 16MiB, retention: 1d }
 `);
     for (const file of ['apps/hello/main.ts', 'apps/score/main.py']) folder.write(file, '');
-    const { config } = folder.load({
+    const { config, warnings } = folder.load({
       AFTERWORD_ADMIN_TOKEN: 'token',
       AFTERWORD_ENCRYPTION_KEY: 'ab'.repeat(32),
       DEMO_JWT_SECRET: SECRET,
     });
-    const { webhooks, appTimeout } = createFolder().load().config;
-    expect(config).toMatchObject({ adminToken: 'token', webhooks, appTimeout });
+    const { webhooks, async: runs, appTimeout } = createFolder().load().config;
+    expect(config).toMatchObject({ adminToken: 'token', webhooks, async: runs, appTimeout });
+    expect(warnings).toEqual([]);
     expect([...config.apps.get('p-demo')!.keys()]).toEqual(['hello', 'score', 'tts', 'chat', 'web']);
   });
 
@@ -243,7 +244,7 @@ webhooks: { maxBody: 1MiB, concurrency: 5 }
     expect([...config.projects.keys()]).toEqual(['q']);
     expect(config.projects.get('q')?.jwt).toEqual({ secret: SECRET });
     const place = config.apps.get('q')?.get('a')?.place;
-    expect(place).toEqual({ kind: 'url', url: new URL('http://127.0.0.1:1/') });
+    expect(place).toEqual({ kind: 'url', url: new URL('http://127.0.0.1:1/'), concurrency: 8 });
   });
 
   it('is taken literally otherwise', () => {

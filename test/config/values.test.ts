@@ -33,6 +33,7 @@ describe('defaults', () => {
           allowTargets: [],
           retention: 2_592_000_000,
         },
+        async: { timeout: 900_000, maxStarts: 2, maxRequest: 16_777_216, retention: 86_400_000 },
         appTimeout: 900_000,
         appEnvironment: {},
       },
@@ -201,16 +202,18 @@ describe('webhooks and async', () => {
     ]);
   });
 
-  it('load with the block of a later version, which has no effect', () => {
-    const { async: block, warnings } = createFolder('async: { timeout: 12h }').load();
-    expect(block).toEqual({
-      timeout: 43_200_000,
-      maxStarts: 2,
-      maxRequest: 16_777_216,
-      retention: 86_400_000,
-    });
-    expect(warnings).toEqual([
-      'afterword.yaml:1: async: has no effect: asynchronous calls are not part of this version',
-    ]);
+  it.each([
+    ['timeout', '12h', 43_200_000],
+    ['timeout', '1s', 1000],
+    ['maxStarts', '1', 1],
+    ['maxStarts', '"100"', 100],
+    ['maxRequest', '1KiB', 1024],
+    ['maxRequest', '1GiB', 1_073_741_824],
+    ['retention', '1s', 1000],
+    ['retention', '3650d', 315_360_000_000],
+  ])('take async.%s: %s', (key, value, expected) => {
+    const { config, warnings } = createFolder(`async:\n  ${key}: ${value}\n`).load();
+    expect(config.async[key as keyof typeof config.async]).toBe(expected);
+    expect(warnings).toEqual([]);
   });
 });

@@ -12,6 +12,7 @@ import { onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { createSender, type Sender } from '../../src/delivery/attempt.ts';
 import { createDispatcher, type Dispatcher, type DispatcherOptions } from '../../src/delivery/dispatcher.ts';
+import { Pending } from '../../src/delivery/pending.ts';
 import { createTargetPolicy } from '../../src/delivery/target.ts';
 import { createLogger } from '../../src/log.ts';
 import { loadKeyring } from '../../src/store/keys.ts';
@@ -40,6 +41,7 @@ export interface Node {
   readonly tenure: Tenure;
   readonly sender: Sender;
   readonly dispatcher: Dispatcher;
+  readonly pending: Pending;
   /** Ends it at once, as a crash would, but with its files closed. */
   halt(): Promise<void>;
 }
@@ -134,9 +136,11 @@ async function openNode({ clock, dir, lines, limits, ...options }: NodeOptions):
     clock,
     lookup: async () => ['127.0.0.1'],
   });
+  const pending = new Pending({ store, clock, log });
   const dispatcher = createDispatcher({
     store,
     sender,
+    pending,
     clock,
     random: () => 0.5,
     log,
@@ -150,7 +154,7 @@ async function openNode({ clock, dir, lines, limits, ...options }: NodeOptions):
     await sender.close();
     await store.close();
   };
-  return { store, tenure, sender, dispatcher, halt: () => (halted ??= halt()) };
+  return { store, tenure, sender, dispatcher, pending, halt: () => (halted ??= halt()) };
 }
 
 /** The same store, with a tenure that can lapse. */

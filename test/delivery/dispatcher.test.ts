@@ -49,7 +49,7 @@ const idle = (node: Node) =>
 
 /** Nothing in memory does not mean that nothing is left in the store. */
 async function finished(node: Node, ...projects: string[]): Promise<void> {
-  await until(() => expect(projects.filter(project => node.dispatcher.pending(project) > 0)).toEqual([]));
+  await until(() => expect(projects.filter(project => node.pending.of(project) > 0)).toEqual([]));
   await idle(node);
 }
 
@@ -247,7 +247,7 @@ describe('accept', () => {
     vi.spyOn(node.store, 'insert').mockRejectedValueOnce(new Error('refused'));
     await expect(node.dispatcher.accept(rig.delivery())).rejects.toThrow('refused');
     expect(node.dispatcher.size().held).toBe(0);
-    expect(node.dispatcher.pending('p')).toBe(0);
+    expect(node.pending.of('p')).toBe(0);
   });
 
   it('after a stop leaves the delivery to the next start', async () => {
@@ -300,7 +300,7 @@ describe('many deliveries', () => {
     const delivery = rig.delivery({ target: rig.receiver.target('healthy') });
     await node.dispatcher.accept(delivery);
     expect((await settled(node, delivery.runId)).state).toBe('delivered');
-    expect(node.dispatcher.pending('p')).toBe(1_000);
+    expect(node.pending.of('p')).toBe(1_000);
   });
 
   it('beyond the bound of memory are claimed later, roughly in order', async () => {
@@ -317,7 +317,7 @@ describe('many deliveries', () => {
       accepted.push(delivery.runId);
       expect(node.dispatcher.size().held).toBeLessThanOrEqual(40);
     }
-    expect(node.dispatcher.pending('p')).toBe(200);
+    expect(node.pending.of('p')).toBe(200);
     door.open();
     await finished(node, 'p');
     const order = runIds(rig.receiver.received);
@@ -400,12 +400,12 @@ describe('a restart', () => {
 
     clock.advance(400);
     const second = await rig.boot();
-    expect(second.dispatcher.pending('p')).toBe(1);
+    expect(second.pending.of('p')).toBe(1);
     await until(() => expect(clock.nextIn).toBe(600));
     const record = await driven(second, clock, delivery.runId);
     expect(record.reason).toBe('exhausted');
     expect(rig.receiver.received.map(one => one.attempt)).toEqual([1, 2, 3]);
-    expect(second.dispatcher.pending('p')).toBe(0);
+    expect(second.pending.of('p')).toBe(0);
   });
 
   it('gives a round that was cut off in its third attempt one more', async () => {
@@ -445,7 +445,7 @@ describe('a restart', () => {
     const accepted = await acceptMany(rig, first, 100, index => ({ projectId: `p${index % 2}` }));
     await first.halt();
     const second = await rig.boot();
-    expect([second.dispatcher.pending('p0'), second.dispatcher.pending('p1')]).toEqual([50, 50]);
+    expect([second.pending.of('p0'), second.pending.of('p1')]).toEqual([50, 50]);
     await finished(second, 'p0', 'p1');
     expect(new Set(runIds(rig.receiver.received))).toEqual(new Set(accepted));
     expect(rig.receiver.received).toHaveLength(100);
@@ -591,9 +591,9 @@ describe('a fault of the store', () => {
     const first = await rig.prepare();
     vi.spyOn(first.store, 'beginAttempt').mockRejectedValueOnce(new Error('broken'));
     await first.dispatcher.start();
-    await until(() => expect(first.dispatcher.pending('p')).toBe(1));
+    await until(() => expect(first.pending.of('p')).toBe(1));
     expect(new Set(runIds(rig.receiver.received))).toEqual(new Set(others));
-    expect(first.dispatcher.pending('p')).toBe(1);
+    expect(first.pending.of('p')).toBe(1);
     expect(rig.lines.filter(({ level }) => level === 'error')).toMatchObject([{ msg: 'dispatcher fault' }]);
     await first.halt();
     const second = await rig.boot();

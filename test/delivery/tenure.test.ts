@@ -38,9 +38,9 @@ const settled = ({ store }: Node, runId: string): Promise<DeliveryRecord> =>
 const summary = ({ attempts }: DeliveryRecord) =>
   attempts.map(({ number, status, error }) => [number, status ?? error]);
 
-async function idle({ dispatcher }: Node): Promise<void> {
+async function idle({ dispatcher, pending }: Node): Promise<void> {
   await until(() => expect(dispatcher.size()).toEqual({ held: 0, waiting: 0, inFlight: 0 }));
-  expect(dispatcher.pending('p')).toBe(0);
+  expect(pending.of('p')).toBe(0);
 }
 
 /** Accepts one on a node of its own; `accepted` may take as long as its insert is held up. */
@@ -151,7 +151,7 @@ describe('without a tenure', () => {
     expect(insert).toHaveBeenCalledWith({ ...delivery, owned: false });
     await new Promise(setImmediate);
     expect(claim).not.toHaveBeenCalled();
-    expect([node.dispatcher.size().held, node.dispatcher.pending('p')]).toEqual([0, 1]);
+    expect([node.dispatcher.size().held, node.pending.of('p')]).toEqual([0, 1]);
 
     node.tenure.resume();
     expect(summary(await settled(node, delivery.runId))).toEqual([[1, 200]]);
@@ -184,7 +184,7 @@ describe('without a tenure', () => {
     const node = await rig.prepare();
     node.tenure.lapse();
     await node.dispatcher.start();
-    expect([node.dispatcher.size().held, node.dispatcher.pending('p')]).toEqual([0, 1]);
+    expect([node.dispatcher.size().held, node.pending.of('p')]).toEqual([0, 1]);
     node.tenure.resume();
     await settled(node, delivery.runId);
   });
@@ -205,7 +205,7 @@ describe('a delivery that was taken over and claimed again', () => {
     clock.advance(1_000);
     await until(() => expect(clock.nextIn).toBe(4_000));
     expect(node.dispatcher.size()).toEqual({ held: 1, waiting: 0, inFlight: 0 });
-    expect(node.dispatcher.pending('p')).toBe(1);
+    expect(node.pending.of('p')).toBe(1);
     clock.advance(4_000);
     expect(summary(await settled(node, delivery.runId))).toEqual([1, 2, 3].map(number => [number, 404]));
     expect(rig.receiver.received.map(({ attempt }) => attempt)).toEqual([1, 2, 3]);
@@ -272,9 +272,9 @@ describe('the deliveries of other nodes', () => {
     const node = await rig.boot();
     await node.dispatcher.accept(rig.delivery());
     for (let count = 0; count < 3; count += 1) await node.store.insert({ ...rig.delivery(), owned: false });
-    expect(node.dispatcher.pending('p')).toBe(1);
+    expect(node.pending.of('p')).toBe(1);
     clock.advance(10_000);
-    await until(() => expect(node.dispatcher.pending('p')).toBe(4));
+    await until(() => expect(node.pending.of('p')).toBe(4));
     await until(() => expect(clock.nextIn).toBe(5_000)); // the deadline of the attempt
     const { waiting } = clock;
     await node.dispatcher.stop({ graceMs: 0 });
@@ -313,7 +313,7 @@ describe('a node that does not send', () => {
     const delivery = rig.delivery();
     await node.dispatcher.accept(delivery);
     await new Promise(setImmediate);
-    expect(node.dispatcher.pending('p')).toBe(2);
+    expect(node.pending.of('p')).toBe(2);
     expect(node.dispatcher.size()).toEqual({ held: 0, waiting: 0, inFlight: 0 });
     await node.dispatcher.stop({ graceMs: 1_000 });
     await node.dispatcher.handBack();

@@ -2,7 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createTargetPolicy } from '../../src/delivery/target.ts';
 import { Problem, type ProblemCode } from '../../src/errors.ts';
-import { readWebhook, type WebhookRead } from '../../src/gateway/endpoint.ts';
+import { readWebhook, type RequestedWebhook } from '../../src/gateway/endpoint.ts';
+import { readQuery } from '../../src/gateway/query.ts';
 
 const OWN_PORT = 8080;
 const policy = createTargetPolicy({
@@ -11,8 +12,16 @@ const policy = createTargetPolicy({
   localAddresses: () => ['127.0.0.1'],
 });
 
-function read(query: string | undefined, rawHeaders: string[] = [], requireSecret = false): WebhookRead {
-  return readWebhook({ query, rawHeaders, project: { requireSecret }, policy });
+interface Read {
+  /** What the app sees. */
+  readonly query: string | undefined;
+  readonly webhook?: RequestedWebhook;
+}
+
+function read(query: string | undefined, rawHeaders: string[] = [], requireSecret = false): Read {
+  const { rest, webhookEndpoint: endpoint } = readQuery(query);
+  const webhook = readWebhook({ endpoint, rawHeaders, project: { requireSecret }, policy });
+  return { query: rest, ...(webhook !== undefined && { webhook }) };
 }
 
 function target(query: string): string | undefined {

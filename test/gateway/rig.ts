@@ -1,6 +1,6 @@
 /**
- * A gateway on a free port in front of two stages, with the deliveries that it hands over kept here in place
- * of a store.
+ * A gateway on a free port in front of two stages, with the deliveries and runs that it hands over kept here in
+ * place of a store.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
@@ -11,10 +11,12 @@ import type { AppConfig, ProjectConfig, Runtime } from '../../src/config/config.
 import { createTargetPolicy } from '../../src/delivery/target.ts';
 import { createAuthenticator } from '../../src/gateway/auth.ts';
 import type { CallEvent } from '../../src/gateway/call-report.ts';
+import type { Api } from '../../src/gateway/intake.ts';
 import { createGateway } from '../../src/gateway/server.ts';
-import { createSpool, type Spool } from '../../src/gateway/spool.ts';
+import { createSpool, type Spool } from '../../src/exchange/spool.ts';
 import { createLogger } from '../../src/log.ts';
 import type { Accepted } from '../../src/delivery/dispatcher.ts';
+import type { NewRun, RunInsertion } from '../../src/store/runs.ts';
 import { callRaw, type RawAnswer } from '../support/caller.ts';
 import { type Conversation, converse } from '../support/conversation.ts';
 import { JWT_SECRET, PROJECT, testToken } from '../support/service.ts';
@@ -28,6 +30,10 @@ export interface RigOptions {
   readonly maxBody?: number;
   readonly commitWait?: number;
   readonly appTimeout?: number;
+  readonly maxRequest?: number;
+  readonly api?: Api;
+  /** Awaited after each token was checked. */
+  readonly authenticated?: () => Promise<void>;
 }
 
 export interface Call {
@@ -67,11 +73,19 @@ export interface Rig {
     /** Called in place of a store; what it returns is awaited. */
     accept: () => Promise<void>;
   };
+  readonly runs: {
+    /** In order, from the moment that they were handed over. */
+    readonly accepted: readonly NewRun[];
+    /** Called in place of a store; its answer is the store's. */
+    accept: (run: NewRun) => Promise<RunInsertion>;
+  };
   target(call: Call): string;
   /** The head of a request, for a conversation. */
   head(call: Call): string;
   call(call: Call): Promise<RawAnswer>;
   converse(): Promise<Conversation>;
+  /** How many callers the gateway has. */
+  connections(): number;
   /** The delivery of a run, waiting for it if need be. */
   delivered(runId: string | undefined): Promise<Delivered>;
   /** Names of the files in the spool. */
@@ -110,10 +124,13 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     },
     accept: async () => {},
   };
+  const acceptedRuns: NewRun[] = [];
+  const runs: Rig['runs'] = { accepted: acceptedRuns, accept: inserted };
   const calls: CallEvent[] = [];
   let lateCommits = 0;
   const listeners: Array<{ address: string; port: number }> = [];
   const projects = projectsOf(options);
+  const authenticator = createAuthenticator({ projects, clock: systemClock, log });
   const gateway = createGateway({
     config: {
       projects,
@@ -128,8 +145,15 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
         allowTargets: [],
         retention: 1,
       },
+      async: { timeout: 1, maxStarts: 1, maxRequest: options.maxRequest ?? 16 * 1024 * 1024, retention: 1 },
     },
-    authenticator: createAuthenticator({ projects, clock: systemClock, log }),
+    authenticator: {
+      check(projectId, authorization) {
+        const checking = authenticator.check(projectId, authorization);
+        const { authenticated } = options;
+        return authenticated === undefined ? checking : Promise.resolve(checking).then(authenticated);
+      },
+    },
     policy: createTargetPolicy({
       allow: ['127.0.0.0/8'],
       listeners: () => listeners,
@@ -145,6 +169,13 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
         await deliveries.accept();
       },
     },
+    runs: {
+      accept(run) {
+        acceptedRuns.push(run);
+        return runs.accept(run);
+      },
+    },
+    ...(options.api !== undefined && { api: options.api }),
     host: {
       lease() {
         throw new Error('no app runs here');
@@ -175,6 +206,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     lateCommits: () => lateCommits,
     logs: () => logs,
     deliveries,
+    runs,
     target,
     head(call) {
       const { method = 'GET', version = '1.1', headers = [] } = call;
@@ -184,6 +216,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
     call: ({ headers = [], ...call }) =>
       callRaw({ ...call, port, path: target({ ...call, headers }), headers: [auth, ...headers] }),
     converse: () => converse(port),
+    connections: () => gateway.connections,
     async delivered(runId) {
       await until(() => accepted.has(runId!));
       const delivery = accepted.get(runId!)!;
@@ -201,6 +234,17 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   };
 }
 
+/** The answer of a store that has no such key yet. */
+export async function inserted(): Promise<RunInsertion> {
+  return { outcome: 'inserted' };
+}
+
+/** All bytes of a run's request. */
+export async function bodyOf({ body }: NewRun): Promise<Buffer> {
+  if (body === undefined) return Buffer.alloc(0);
+  return 'bytes' in body ? Buffer.from(body.bytes) : readFile(body.file);
+}
+
 function projectsOf({ project }: RigOptions): Map<string, ProjectConfig> {
   const defaults = { standardWebhooks: false, requireSecret: false, maxPending: 100 };
   const jwt = { secret: JWT_SECRET };
@@ -214,7 +258,7 @@ function appsOn(urls: Record<'app' | 'raw' | 'none', string>): Map<string, AppCo
   const entries = Object.entries(APPS).map(([name, app]): [string, AppConfig] => {
     const url = new URL('base' in app ? app.base : '/', urls[app.stage]);
     const forwardAuthorization = 'forwardAuthorization' in app;
-    const place = { kind: 'url', url } as const;
+    const place = { kind: 'url', url, concurrency: 8 } as const;
     return [name, { projectId: PROJECT, name, runtime: app.runtime, place, forwardAuthorization }];
   });
   return new Map(entries);

@@ -1,4 +1,4 @@
-/** Deliveries, attempts and places on disk for the tests of stores. */
+/** Deliveries, runs, attempts and places on disk for the tests of stores. */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { mkdir, open, readFile } from 'node:fs/promises';
@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { uuidv7 } from 'uuidv7';
 import { expect, onTestFinished } from 'vitest';
+import type { NewRun } from '../../src/store/runs.ts';
 import type { AttemptResult, Body, NewBody, NewDelivery } from '../../src/store/store.ts';
 
 /** A directory that is gone when the test is over. */
@@ -35,6 +36,21 @@ export function newDelivery(overrides: Partial<NewDelivery> = {}): NewDelivery {
     confidential: {},
     body: { bytes: Buffer.from('{"run_id":"x"}') },
     owned: true,
+    ...overrides,
+  };
+}
+
+/** Its run id is of the time at which it came. */
+export function newRun(overrides: Partial<NewRun> = {}): NewRun {
+  const { createdAt } = overrides;
+  return {
+    runId: createdAt === undefined ? uuidv7() : runIdAt(Math.floor(createdAt)),
+    projectId: 'p-demo',
+    app: 'hello',
+    createdAt: Date.now(),
+    method: 'POST',
+    path: '/run',
+    headers: ['content-type', 'application/json'],
     ...overrides,
   };
 }

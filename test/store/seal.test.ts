@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createKeyring, seal, unseal } from '../../src/store/seal.ts';
+import { createKeyring, seal, sealHeaders, unseal, unsealHeaders } from '../../src/store/seal.ts';
 import type { Confidential } from '../../src/store/store.ts';
 import { runIdAt } from './samples.ts';
 
@@ -64,5 +64,32 @@ describe('seal', () => {
 
   it.each([0, 16, 31, 33])('refuses a key of %d bytes', length => {
     expect(() => createKeyring([randomBytes(length)])).toThrow('32 bytes');
+  });
+});
+
+describe('sealed headers', () => {
+  it('open to what was sealed', () => {
+    fc.assert(
+      fc.property(fc.array(fc.string({ unit: 'binary' })), headers => {
+        expect(unsealHeaders(sealHeaders(headers, runId, keyring), runId, keyring)).toEqual(headers);
+      }),
+    );
+  });
+
+  it('open for no other run, with no other key, and after no change', () => {
+    const sealed = sealHeaders(['cookie', 'a=1'], runId, keyring);
+    expect(unsealHeaders(sealed, runIdAt(1_800_000_000_000), keyring)).toBeUndefined();
+    expect(unsealHeaders(sealed, runId, createKeyring([randomBytes(32)]))).toBeUndefined();
+    const changed = Uint8Array.from(sealed.sealed);
+    changed[20]! ^= 1;
+    expect(unsealHeaders({ ...sealed, sealed: changed }, runId, keyring)).toBeUndefined();
+    expect(
+      unsealHeaders({ ...sealed, sealed: sealed.sealed.subarray(0, 10) }, runId, keyring),
+    ).toBeUndefined();
+  });
+
+  it('do not open as a secret of the same run, nor a secret as headers', () => {
+    expect(unseal(sealHeaders(['a', '1'], runId, keyring), runId, keyring)).toBeUndefined();
+    expect(unsealHeaders(seal({ secret }, runId, keyring)!, runId, keyring)).toBeUndefined();
   });
 });

@@ -8,6 +8,7 @@ import { systemClock } from '../../src/clock.ts';
 import type {
   AppConfig,
   AppPlace,
+  AsyncConfig,
   Config,
   ProcessConfig,
   ProjectConfig,
@@ -26,13 +27,14 @@ export type TestProcess = Pick<ProcessConfig, 'program'> & Partial<ProcessConfig
 export type TestAppConfig = {
   readonly runtime: 'cortex' | 'custom';
   readonly forwardAuthorization?: boolean;
-} & ({ readonly url: string } | { readonly process: TestProcess });
+} & ({ readonly url: string; readonly concurrency?: number } | { readonly process: TestProcess });
 
 export interface TestServiceOptions {
   /** Apps of PROJECT by name. */
   readonly apps: Readonly<Record<string, TestAppConfig>>;
   readonly project?: Partial<ProjectConfig>;
   readonly webhooks?: Partial<WebhooksConfig>;
+  readonly async?: Partial<AsyncConfig>;
   readonly appTimeout?: number;
   readonly adminToken?: string;
   readonly log?: Logger;
@@ -121,6 +123,13 @@ function testConfig(options: TestServiceOptions, data: string): Config {
       retention: 30 * 24 * 3_600_000,
       ...options.webhooks,
     },
+    async: {
+      timeout: 15 * 60_000,
+      maxStarts: 2,
+      maxRequest: 16 * 1024 * 1024,
+      retention: 24 * 3_600_000,
+      ...options.async,
+    },
     appTimeout: options.appTimeout ?? 15 * 60_000,
     appEnvironment: APP_ENVIRONMENT,
   };
@@ -131,7 +140,7 @@ export const APP_ENVIRONMENT = { PATH: process.env['PATH'] ?? '', PYTHONDONTWRIT
 
 function placeOf(app: TestAppConfig): AppPlace {
   return 'url' in app
-    ? { kind: 'url', url: new URL(app.url) }
+    ? { kind: 'url', url: new URL(app.url), concurrency: app.concurrency ?? 8 }
     : { kind: 'process', process: processOf(app.process) };
 }
 

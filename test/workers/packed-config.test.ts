@@ -14,7 +14,7 @@ const FILE = {
 
 function config(more: Partial<Config> = {}): Config {
   const { config: loaded } = loadConfig({ env: FILE, cwd: '/' });
-  const place = { kind: 'url', url: new URL('http://10.0.0.1:9000/base') } as const;
+  const place = { kind: 'url', url: new URL('http://10.0.0.1:9000/base'), concurrency: 8 } as const;
   const app = { projectId: 'p', name: 'a', runtime: 'custom', place, forwardAuthorization: false } as const;
   const project = {
     id: 'p',
@@ -40,6 +40,7 @@ describe('a configuration that travels', () => {
     expect(got.apps.get('p')!.get('a')!.place).toEqual({
       kind: 'url',
       url: new URL('http://10.0.0.1:9000/base'),
+      concurrency: 8,
     });
     expect(got.projects.get('p')!.jwt.jwksUrl).toBeInstanceOf(URL);
     expect(got.encryptionKeys[0]).toBeInstanceOf(Uint8Array);

@@ -1,7 +1,7 @@
 /**
- * LISTEN and NOTIFY: a node that leaves deliveries without an owner rings, and every node that listens hears
- * it. Only a matter of speed: nothing is lost where a pooler swallows it, or where a connection is down, since
- * nodes look for themselves as well.
+ * LISTEN and NOTIFY: a node that leaves deliveries or runs without an owner, or marks a run to be cancelled,
+ * rings, and every node that listens hears it. Only a matter of speed: nothing is lost where a pooler swallows
+ * it, or where a connection is down, since nodes look for themselves as well.
  */
 import type { Client } from 'pg';
 import type { Clock } from '../../clock.ts';

@@ -1,7 +1,8 @@
 /**
- * Deliveries that lose their owner: because it is dead, or because it gives them up. They become claimable, and
- * where an attempt was under way, that is recorded as `interrupted` and stays counted, with one exception: a
- * round never ends on such an attempt, so where it was the last one, it is given back.
+ * Deliveries and runs that lose their owner: because it is dead, or because it gives them up. They become
+ * claimable. Where an attempt was under way, it is recorded as `interrupted` and stays counted, with one
+ * exception: a round never ends on such an attempt, so where it was the last one, it is given back. The start of
+ * a run stays counted in any case.
  */
 import { ATTEMPTS_PER_ROUND } from '../store.ts';
 import type { Database, Statement } from './connection.ts';
@@ -11,11 +12,15 @@ export const INTERRUPTED = 'interrupted';
 const CHUNK = 1_000;
 
 /**
- * The oldest delivery of an owner. Written as a range, and in the order of the index: an equality would let the
- * planner go through the whole queue by id, or from end to end, in the hope of meeting one soon.
+ * The oldest of an owner in a queue. Written as a range, and in the order of the index: an equality would let
+ * the planner go through the whole queue by id, or from end to end, in the hope of meeting one soon.
  */
-export const FIRST_OWNED_BY = (owner: string) =>
-  `(SELECT id FROM afterword_queue WHERE owner >= ${owner} AND owner <= ${owner} ORDER BY owner, id LIMIT 1)`;
+const FIRST_IN = (queue: string, owner: string) =>
+  `(SELECT id FROM ${queue} WHERE owner >= ${owner} AND owner <= ${owner} ORDER BY owner, id LIMIT 1)`;
+
+/** Whether an owner has anything. */
+export const OWNS = (owner: string) =>
+  `coalesce(${FIRST_IN('afterword_queue', owner)}, ${FIRST_IN('afterword_run_queue', owner)}) IS NOT NULL`;
 
 /** `owner` is a query for the id of the owner; without a row, nothing is done. */
 function freeing(name: string, owner: string): Statement {
@@ -37,15 +42,21 @@ function freeing(name: string, owner: string): Statement {
         INSERT INTO afterword_attempts (id, round, number, cause, started_at, queue_ms, total_ms, error)
         SELECT id, round, attempts, cause, in_flight, 0, 0, '${INTERRUPTED}' FROM left_behind
         WHERE in_flight IS NOT NULL ON CONFLICT DO NOTHING
+      ), freed_runs AS (
+        UPDATE afterword_run_queue
+        SET owner = NULL, claim = 0, started_at = coalesce(begun_at, started_at), begun_at = NULL
+        WHERE id = ANY (ARRAY(
+          SELECT r.id FROM owner CROSS JOIN LATERAL afterword_owned_runs(owner.id, ${CHUNK}) r
+        )) RETURNING id
       )
-      SELECT count(*)::int AS freed FROM freed`,
+      SELECT (SELECT count(*)::int FROM freed) AS deliveries, (SELECT count(*)::int FROM freed_runs) AS runs`,
   };
 }
 
 /**
  * Nodes whose last beat is older than $2 milliseconds are dead, but only for one that has itself been alive for
  * longer than that ($3): when the database was away, all get time to show that they live. One that closed with
- * deliveries left is dead at once.
+ * something left is dead at once.
  */
 const DEAD = `
   (beat_at = '-infinity' OR beat_at < clock_timestamp() - $2::float8 * interval '1 millisecond' AND EXISTS (
@@ -65,7 +76,7 @@ const DEAD_OWNERS: Statement = {
   name: 'afterword_dead_owners',
   text: `
     SELECT id, name FROM afterword_nodes WHERE id <> $1::int AND ${DEAD}
-      AND ${FIRST_OWNED_BY('afterword_nodes.id')} IS NOT NULL`,
+      AND ${OWNS('afterword_nodes.id')}`,
 };
 
 export interface DeadNode {
@@ -84,20 +95,28 @@ export async function findDead(database: Database, { deadMs, me }: Takeover): Pr
   return (await database.query<DeadNode>(DEAD_OWNERS, [me, deadMs, me])).rows;
 }
 
-/** Frees a chunk of what a dead node owns; 0 as well where it turns out not to be dead. */
-export async function takeOver(
-  database: Database,
-  dead: DeadNode,
-  { deadMs, me }: Takeover,
-): Promise<number> {
-  return freed(await database.query<{ freed: number }>(TAKE_OVER, [dead.id, deadMs, me]));
+/** How many lost their owner. */
+export interface Freed {
+  readonly deliveries: number;
+  readonly runs: number;
+}
+
+/** Frees a chunk of what a dead node owns; none as well where it turns out not to be dead. */
+export async function takeOver(database: Database, dead: DeadNode, { deadMs, me }: Takeover): Promise<Freed> {
+  return (await database.query<Freed>(TAKE_OVER, [dead.id, deadMs, me])).rows[0]!;
 }
 
 /** Frees a chunk of what `owner` owns. */
-export async function giveUp(database: Database, owner: number): Promise<number> {
-  return freed(await database.query<{ freed: number }>(GIVE_UP, [owner]));
+export async function giveUp(database: Database, owner: number): Promise<Freed> {
+  return (await database.query<Freed>(GIVE_UP, [owner])).rows[0]!;
 }
 
-function freed({ rows }: { rows: readonly { freed: number }[] }): number {
-  return rows[0]!.freed;
+/** Repeats `free` until there are no more. */
+export async function freeAll(free: () => Promise<Freed>): Promise<Freed> {
+  let total: Freed = { deliveries: 0, runs: 0 };
+  for (;;) {
+    const { deliveries, runs } = await free();
+    if (deliveries + runs === 0) return total;
+    total = { deliveries: total.deliveries + deliveries, runs: total.runs + runs };
+  }
 }

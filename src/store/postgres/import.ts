@@ -1,6 +1,6 @@
 /**
- * Takes in the deliveries of another store, for `afterword migrate`, beside the nodes that work on this
- * database. Those that are pending come without an owner; the nodes find them when they look.
+ * Takes in the deliveries and runs of another store, for `afterword migrate`, beside the nodes that work on this
+ * database. Those that are pending or waiting come without an owner; the nodes find them when they look.
  *
  * A move is known here by an id, with the positions in the other store up to which it has come. A batch and the
  * new position are one transaction. So nothing comes twice, whatever has become of it here meanwhile.
@@ -9,10 +9,12 @@ import type { Client } from 'pg';
 import type { Clock } from '../../clock.ts';
 import { StartError } from '../../errors.ts';
 import type { Keyring } from '../seal.ts';
-import type { StoredDelivery } from '../stored.ts';
+import type { Part, Stored } from '../stored.ts';
 import { type ConnectionOptions, createClient, disconnect, inTransaction } from './connection.ts';
 import { describe } from './faults.ts';
-import { type Imported, importBatch } from './import-batch.ts';
+import type { Batch, Imported } from './import-batch.ts';
+import { importDeliveries } from './import-deliveries.ts';
+import { importEndedRuns, importKeys, importWaitingRuns } from './import-runs.ts';
 import { openDatabase } from './opening.ts';
 import { dayOf, makeDays } from './partitions.ts';
 import { placeOf, startError } from './start-errors.ts';
@@ -21,11 +23,17 @@ import { createTimes, type Times } from './times.ts';
 /** A batch is large, and the nodes have their own work for the database. */
 const TIMEOUT_MS = 60_000;
 
-/** Up to where the other store's deliveries are here. */
-export interface Positions {
-  readonly pending: number;
-  readonly settled: number;
-}
+/** Up to where each part of the other store is here. */
+export type Positions = Readonly<Record<Part, number>>;
+
+const WRITERS: { readonly [P in Part]: (batch: Batch<Stored[P]>) => Promise<Imported> } = {
+  pending: importDeliveries,
+  settled: importDeliveries,
+  waiting: importWaitingRuns,
+  kept: importEndedRuns,
+  delivered: importEndedRuns,
+  keys: importKeys,
+};
 
 export interface Import {
   /** The database, as `host:port/name`. */
@@ -34,8 +42,8 @@ export interface Import {
   begin(id: string, source: string): Promise<void>;
   /** Undefined where no such move is known. */
   positions(id: string): Promise<Positions | undefined>;
-  /** Deliveries beyond the positions, in their order: all of them pending, or all of them settled. */
-  write(id: string, part: keyof Positions, deliveries: readonly StoredDelivery[]): Promise<Imported>;
+  /** What is beyond the position of a part, in its order. */
+  write<P extends Part>(id: string, part: P, stored: readonly Stored[P][]): Promise<Imported>;
   close(): Promise<void>;
 }
 
@@ -68,12 +76,12 @@ export async function openImport({ connection, keyring, clock, readOnly }: Impor
         await client.query('INSERT INTO afterword_imports (id, source) VALUES ($1, $2)', [id, source]);
       }),
     positions: id => attempt(() => readPositions(client, id)),
-    write: (id, part, deliveries) =>
+    write: (id, part, stored) =>
       attempt(async () => {
-        await makeDays(client, daysOf(deliveries));
+        await makeDays(client, daysOf(stored));
         return inTransaction(client, async () => {
-          await advance(client, id, part, deliveries);
-          return importBatch({ client, deliveries, times });
+          await advance(client, id, part, stored);
+          return WRITERS[part]({ client, stored, times });
         });
       }),
     close: () => disconnect(client),
@@ -94,7 +102,8 @@ async function readPositions(client: Client, id: string): Promise<Positions | un
   );
   if (!tables[0]!.present) return undefined;
   const { rows } = await client.query<Positions>(
-    'SELECT pending::float8, settled::float8 FROM afterword_imports WHERE id = $1',
+    `SELECT pending::float8, settled::float8, waiting::float8, kept::float8, delivered::float8, keys::float8
+     FROM afterword_imports WHERE id = $1`,
     [id],
   );
   return rows[0];
@@ -104,19 +113,19 @@ async function readPositions(client: Client, id: string): Promise<Positions | un
 async function advance(
   client: Client,
   id: string,
-  part: keyof Positions,
-  deliveries: readonly StoredDelivery[],
+  part: Part,
+  stored: readonly Stored[Part][],
 ): Promise<void> {
   const { rowCount } = await client.query(
     `UPDATE afterword_imports SET ${part} = $2 WHERE id = $1 AND ${part} < $3`,
-    [id, deliveries.at(-1)!.position, deliveries[0]!.position],
+    [id, stored.at(-1)!.position, stored[0]!.position],
   );
-  if (rowCount !== 1) throw new StartError('another process moves the same deliveries at this moment');
+  if (rowCount !== 1) throw new StartError('another process moves the same store at this moment');
 }
 
-/** Those of the run ids, which begin with their millisecond. */
-function daysOf(deliveries: readonly StoredDelivery[]) {
-  const days = deliveries.map(({ runId }) => dayOf(Number.parseInt(runId.replace('-', '').slice(0, 12), 16)));
+/** Those of the run ids, which begin with their millisecond: a delivery of a run is in that of the run. */
+function daysOf(stored: readonly Stored[Part][]) {
+  const days = stored.map(({ runId }) => dayOf(Number.parseInt(runId.replace('-', '').slice(0, 12), 16)));
   return [...new Map(days.map(day => [day.suffix, day])).values()];
 }
 

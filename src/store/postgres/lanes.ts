@@ -1,15 +1,28 @@
 /** The lanes of writes, one for each kind, and what their faults say about the store. */
 import type { Logger } from '../../log.ts';
 import type { Availability } from '../availability.ts';
+import type { RunBeginning, RunInsertion } from '../runs.ts';
 import { type Counting, countingRunner, type Ending, endingRunner, sizeOfEnding } from './attempts.ts';
 import type { Database } from './connection.ts';
 import { type Insertion, insertRunner, sizeOfInsertion } from './insert.ts';
 import { createLane, type Lane } from './lane.ts';
 import type { Persistence } from './persistence.ts';
+import { type RunEnding, runEndRunner, sizeOfRunEnding } from './run-end.ts';
+import type { RunHold } from './run-hold.ts';
+import { type NewRunRow, runInsertRunner, sizeOfRun } from './run-insert.ts';
+import { type RunStart, runStartRunner, runWithdrawRunner } from './run-starts.ts';
 import type { Tenure } from './tenure.ts';
 
 /** Why the store may be unavailable. */
-export type Obstacle = 'inserts_fail' | 'counts_fail' | 'outcomes_fail' | 'beats_fail';
+export type Obstacle =
+  | 'inserts_fail'
+  | 'counts_fail'
+  | 'outcomes_fail'
+  | 'run_inserts_fail'
+  | 'run_starts_fail'
+  | 'run_withdrawals_fail'
+  | 'run_ends_fail'
+  | 'beats_fail';
 
 /** Of one statement. */
 const ROWS = 500;
@@ -18,6 +31,14 @@ export interface Lanes {
   readonly inserts: Lane<Insertion, string>;
   readonly counts: Lane<Counting, boolean>;
   readonly outcomes: Lane<Ending, boolean>;
+  readonly runs: RunLanes;
+}
+
+export interface RunLanes {
+  readonly inserts: Lane<NewRunRow, RunInsertion>;
+  readonly starts: Lane<RunStart, RunBeginning>;
+  readonly withdrawals: Lane<RunHold, boolean>;
+  readonly ends: Lane<RunEnding, boolean>;
 }
 
 export interface LanesOptions {
@@ -26,7 +47,7 @@ export interface LanesOptions {
   readonly tenure: Pick<Tenure, 'current' | 'owner'>;
   readonly availability: Availability<Obstacle>;
   readonly log: Logger;
-  /** Deliveries were left without an owner. */
+  /** Deliveries or runs were left without an owner. */
   readonly onUnowned: () => void;
 }
 
@@ -39,6 +60,7 @@ export function createLanes({
   onUnowned,
 }: LanesOptions): Lanes {
   const owner = () => tenure.owner;
+  const sureOwner = () => (tenure.current === undefined ? undefined : tenure.owner);
   const shared = (kind: string, obstacle: Obstacle) => ({
     length: ROWS,
     persistence,
@@ -53,11 +75,7 @@ export function createLanes({
     inserts: createLane({
       ...shared('insert', 'inserts_fail'),
       width: 2,
-      run: insertRunner({
-        database,
-        owner: () => (tenure.current === undefined ? undefined : tenure.owner),
-        onUnowned,
-      }),
+      run: insertRunner({ database, owner: sureOwner, onUnowned }),
       sizeOf: sizeOfInsertion,
     }),
     counts: createLane({
@@ -72,5 +90,31 @@ export function createLanes({
       run: endingRunner({ database, owner }),
       sizeOf: sizeOfEnding,
     }),
+    runs: {
+      inserts: createLane({
+        ...shared('run', 'run_inserts_fail'),
+        width: 2,
+        run: runInsertRunner({ database, onUnowned }),
+        sizeOf: sizeOfRun,
+      }),
+      starts: createLane({
+        ...shared('run_start', 'run_starts_fail'),
+        width: 1,
+        run: runStartRunner(database),
+        sizeOf: () => 0,
+      }),
+      withdrawals: createLane({
+        ...shared('run_withdrawal', 'run_withdrawals_fail'),
+        width: 1,
+        run: runWithdrawRunner(database, onUnowned),
+        sizeOf: () => 0,
+      }),
+      ends: createLane({
+        ...shared('run_end', 'run_ends_fail'),
+        width: 1,
+        run: runEndRunner({ database, owner: sureOwner, onUnowned }),
+        sizeOf: sizeOfRunEnding,
+      }),
+    },
   };
 }

@@ -7,7 +7,7 @@ export interface Lease {
   readonly valid: number;
   /** A node whose last beat is older is dead for the others. */
   readonly dead: number;
-  /** Between two looks for dead nodes and for deliveries to claim. */
+  /** Between two looks for dead nodes and for what there is to claim. */
   readonly look: number;
 }
 

@@ -1,14 +1,14 @@
 /**
- * What a node looks for all the time: nodes that are dead, whose deliveries it takes over, and deliveries that
- * wait to be claimed, in case that nobody rang.
+ * What a node looks for all the time: nodes that are dead, from whom it takes over, deliveries and runs that
+ * wait to be claimed, and runs of its own that are to be cancelled, in case that nobody rang.
  */
 import type { Logger } from '../../log.ts';
 import type { Database, Statement } from './connection.ts';
-import { findDead, type Takeover, takeOver } from './freeing.ts';
+import { findDead, freeAll, type Takeover, takeOver } from './freeing.ts';
 
 const WAITING: Statement = {
   name: 'afterword_waiting',
-  text: 'SELECT afterword_waiting($1::text[]) AS waiting',
+  text: 'SELECT afterword_waiting($1::text[]) OR afterword_runs_waiting($1::text[], $2::int) AS waiting',
 };
 
 export interface LookingOptions {
@@ -21,9 +21,9 @@ export interface LookingOptions {
 }
 
 export interface Looking {
-  /** Takes over from all that are dead; tells how many deliveries. */
+  /** Takes over from all that are dead; tells how many deliveries and runs. */
   takeOver(): Promise<number>;
-  /** Whether deliveries wait to be claimed. */
+  /** Whether any wait to be claimed, or to be cancelled here. */
   waiting(): Promise<boolean>;
 }
 
@@ -33,19 +33,15 @@ export function createLooking({ database, log, deadMs, owner, keys }: LookingOpt
       const takeover: Takeover = { deadMs, me: owner() };
       let total = 0;
       for (const dead of await findDead(database, takeover)) {
-        let count = 0;
-        for (let freed = -1; freed !== 0; count += freed) freed = await takeOver(database, dead, takeover);
-        if (count === 0) continue;
-        total += count;
-        log.warn(
-          { event: 'takeover', node: dead.name, deliveries: count },
-          'deliveries of a dead node taken over',
-        );
+        const { deliveries, runs } = await freeAll(() => takeOver(database, dead, takeover));
+        if (deliveries + runs === 0) continue;
+        total += deliveries + runs;
+        log.warn({ event: 'takeover', node: dead.name, deliveries, runs }, 'taken over from a dead node');
       }
       return total;
     },
     async waiting() {
-      return (await database.query<{ waiting: boolean }>(WAITING, [keys])).rows[0]!.waiting;
+      return (await database.query<{ waiting: boolean }>(WAITING, [keys, owner()])).rows[0]!.waiting;
     },
   };
 }

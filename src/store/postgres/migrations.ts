@@ -7,23 +7,22 @@
  * are written once, and lie in partitions by the day of its run id, which retention drops as a whole:
  * `afterword_deliveries` (what came in), `afterword_body_parts` (large bodies), `afterword_attempts`, and
  * `afterword_settled` (how it ended). The days' partitions are made in partitions.ts; the default ones are for
- * run ids of days that have none. An owner is the number that `afterword_nodes` gives to a node. Times are
- * milliseconds since the epoch by the database's clock.
+ * run ids of days that have none.
+ *
+ * Runs are kept in the same way, without partitions, since they are kept for a day or so: `afterword_run_queue`
+ * has those that have not ended, and changes; `afterword_runs` (what came in), `afterword_run_ends` (how it
+ * ended) and `afterword_run_parts` (large bodies of both) are written once. `afterword_run_keys` has the keys of
+ * callers. An owner is the number that `afterword_nodes` gives to a node. Times are milliseconds since the epoch
+ * by the database's clock.
  */
+import { FILLERS, QUEUE_STORAGE } from './queue-storage.ts';
+import { RUN_TABLES } from './run-tables.ts';
 
 export interface Migration {
   readonly sql: string;
   /** The first version of the program's schema that can work with the result. */
   readonly compatibleFrom: number;
 }
-
-/**
- * Pages that the queue keeps even when it is empty. A plan is made once for a connection, and for a table of a
- * few pages it would be to read all of it, which stays so when the table has grown by a million rows.
- */
-const QUEUE_PAGES = 256;
-/** Two rows with this much in them fill half a page, which is as far as pages of the queue are filled. */
-const HALF_PAGE_TEXT = 1_800;
 
 export const MIGRATIONS: readonly Migration[] = [
   {
@@ -38,10 +37,14 @@ export const MIGRATIONS: readonly Migration[] = [
 
   -- Embedded stores that were moved here, or still are being: where in each of them the move has come to.
   CREATE TABLE afterword_imports (
-    id      uuid PRIMARY KEY,
-    source  text NOT NULL,                 -- for whoever wonders
-    pending bigint NOT NULL DEFAULT 0,
-    settled bigint NOT NULL DEFAULT 0
+    id        uuid PRIMARY KEY,
+    source    text NOT NULL,               -- for whoever wonders
+    pending   bigint NOT NULL DEFAULT 0,   -- deliveries
+    settled   bigint NOT NULL DEFAULT 0,
+    waiting   bigint NOT NULL DEFAULT 0,   -- runs, and those that have ended with a result of their own or not
+    kept      bigint NOT NULL DEFAULT 0,
+    delivered bigint NOT NULL DEFAULT 0,
+    keys      bigint NOT NULL DEFAULT 0    -- of callers
   );
 
   CREATE TABLE afterword_queue (
@@ -55,14 +58,7 @@ export const MIGRATIONS: readonly Migration[] = [
     in_flight double precision,            -- when the attempt under way began
     key_id    text,                        -- of what is sealed: who has no such key does not claim it
     project   text NOT NULL
-  ) WITH (
-    fillfactor = 50,                       -- attempts change no indexed column: their new rows fit beside
-    autovacuum_vacuum_scale_factor = 0,
-    autovacuum_vacuum_threshold = 2000,
-    autovacuum_vacuum_cost_delay = 0,
-    autovacuum_analyze_scale_factor = 0,
-    autovacuum_analyze_threshold = 20000,
-    vacuum_truncate = off
+  ) WITH (${QUEUE_STORAGE}
   );
 
   -- For claiming, and for taking over and giving up; attempts leave them alone. Two, with conditions, so that
@@ -92,8 +88,7 @@ export const MIGRATIONS: readonly Migration[] = [
     $$;
 
   INSERT INTO afterword_queue (id, round, attempts, cause, due_at, project)
-    SELECT gen_random_uuid(), 0, 0, 0, 0, repeat('x', ${HALF_PAGE_TEXT})
-    FROM generate_series(1, ${QUEUE_PAGES * 2});
+    SELECT gen_random_uuid(), 0, 0, 0, 0, filler FROM ${FILLERS};
   DELETE FROM afterword_queue;
 
   CREATE TABLE afterword_deliveries (
@@ -150,6 +145,7 @@ export const MIGRATIONS: readonly Migration[] = [
   CREATE TABLE afterword_body_parts_default PARTITION OF afterword_body_parts DEFAULT;
   CREATE TABLE afterword_attempts_default PARTITION OF afterword_attempts DEFAULT;
   CREATE TABLE afterword_settled_default PARTITION OF afterword_settled DEFAULT;
+${RUN_TABLES}
   `,
   },
 ];

@@ -131,19 +131,26 @@ function newerSchema({ version, compatible_from: from }: Version, connection: Co
   );
 }
 
-/** A pending delivery whose secret cannot be opened could only be lost: better not to start. */
+const SEALED = [
+  { queue: 'afterword_queue', what: 'pending deliveries', until: 'they are delivered' },
+  { queue: 'afterword_run_queue', what: 'runs', until: 'they have ended' },
+] as const;
+
+/** What is sealed and cannot be opened could only be lost: better not to start. */
 async function assertKeys(client: Client, keyring: Keyring): Promise<void> {
-  const { rows } = await client.query<{ key_id: string; count: number }>(
-    `SELECT key_id, count(*)::int AS count FROM afterword_queue WHERE key_id <> ALL ($1::text[])
-     GROUP BY key_id`,
-    [[...keyring.keys.keys()]],
-  );
-  const [unknown] = rows;
-  if (unknown === undefined) return;
-  throw new StartError(
-    `${unknown.count} pending deliveries are sealed with the encryption key ${unknown.key_id}, which is not ` +
-      'known here. Give that key in encryptionKey beside the new one until they are delivered',
-  );
+  for (const { queue, what, until } of SEALED) {
+    const { rows } = await client.query<{ key_id: string; count: number }>(
+      `SELECT key_id, count(*)::int AS count FROM ${queue} WHERE key_id <> ALL ($1::text[])
+       GROUP BY key_id`,
+      [[...keyring.keys.keys()]],
+    );
+    const [unknown] = rows;
+    if (unknown === undefined) continue;
+    throw new StartError(
+      `${unknown.count} ${what} are sealed with the encryption key ${unknown.key_id}, which is not ` +
+        `known here. Give that key in encryptionKey beside the new one until ${until}`,
+    );
+  }
 }
 
 /** A plain name, since any schema may have the tables. */

@@ -22,6 +22,8 @@ const NAME = /^afterword_settled_(\d{4})(\d{2})(\d{2})$/;
 /** Advisory locks of this program, in the second part of their key those of one schema. */
 const LOCK_CLASS = 0x61667465;
 export const LOCK = `${LOCK_CLASS}, hashtext(current_schema())`;
+/** Those of an app whose runs are being claimed. */
+export const RUN_LOCK_CLASS = LOCK_CLASS + 1;
 
 export interface Day {
   /** When it begins. */
@@ -97,9 +99,10 @@ async function makeDay(client: Client, { start, suffix }: Day): Promise<void> {
   });
 }
 
-/** Nothing of a day is pending, and nothing of it settled at $1 or later. */
+/** Nothing of a day is pending or may still become a delivery, and nothing of it settled at $1 or later. */
 const OVER = (suffix: string) => `
   SELECT NOT EXISTS (SELECT FROM afterword_queue WHERE id >= $2::uuid AND id < $3::uuid)
+    AND NOT EXISTS (SELECT FROM afterword_run_queue WHERE id >= $2::uuid AND id < $3::uuid)
     AND NOT EXISTS (SELECT FROM afterword_settled_${suffix} WHERE settled_at >= $1::float8) AS over`;
 
 /** Others do the same: one of them was first, or the tables are in use. Both are well. */

@@ -1,4 +1,4 @@
-/** What is read of deliveries: one with its attempts, the count of those pending. */
+/** What is read of deliveries: one with its attempts, the count of those pending, with that of runs. */
 import { STATES } from '../codes.ts';
 import {
   ATTEMPT_COLUMNS,
@@ -28,7 +28,10 @@ const ATTEMPTS: Statement = {
 
 const PENDING: Statement = {
   name: 'afterword_backlog',
-  text: 'SELECT project, count(*)::int AS count FROM afterword_queue GROUP BY project',
+  text: `
+    SELECT project, count(*)::int AS count
+    FROM (SELECT project FROM afterword_queue UNION ALL SELECT project FROM afterword_run_queue) pending
+    GROUP BY project`,
 };
 
 /** Its times are by the database's clock. */

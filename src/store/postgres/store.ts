@@ -11,25 +11,28 @@ import { createAvailability } from '../availability.ts';
 import { inChunks } from '../chunks.ts';
 import { ensureDirectory } from '../directory.ts';
 import { isRunId } from '../run-id.ts';
-import { type Keyring, seal } from '../seal.ts';
+import type { Keyring } from '../seal.ts';
 import type { NewDelivery, PendingDelivery, Store } from '../store.ts';
 import { createBell } from './bell.ts';
 import { createBodies } from './bodies.ts';
 import { claimer, type Unreadable } from './claim.ts';
 import { type ConnectionOptions, createPool } from './connection.ts';
 import { describe } from './faults.ts';
-import { giveUp } from './freeing.ts';
+import { freeAll, giveUp } from './freeing.ts';
 import { createGate } from './gate.ts';
 import { holdOf, INSERTED, refOf } from './hold.ts';
+import { insertionOf } from './insert.ts';
 import { createLanes, type Obstacle } from './lanes.ts';
 import { LEASE, type Lease } from './lease.ts';
 import { leave } from './leaving.ts';
 import { createLooking } from './looking.ts';
 import { openDatabase } from './opening.ts';
+import { assertSpooled } from './parts.ts';
 import { createPersistence } from './persistence.ts';
 import { createPruner } from './prune.ts';
 import { countPending, findDelivery } from './reading.ts';
 import { createRounds } from './rounds.ts';
+import { createRuns } from './runs.ts';
 import { startError } from './start-errors.ts';
 import { createTenure } from './tenure.ts';
 import { createTimes } from './times.ts';
@@ -49,7 +52,7 @@ export interface PostgresStoreOptions {
   readonly keyring: Keyring;
   /** A name that no other start of the process has had. */
   readonly nodeId: string;
-  /** Where large bodies come from, each in a file named by its run id. */
+  /** Where large bodies come from, each in a file named by its run id, those of requests with a suffix. */
   readonly spoolDir: string;
   readonly clock: Clock;
   readonly log: Logger;
@@ -75,6 +78,9 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
   const takeClaim = claimer({ database, keyring, owner, times });
   const keys = [...keyring.keys.keys()];
   const looking = createLooking({ database, log, deadMs: lease.dead, owner, keys });
+  const onMarked = () => bell.ring();
+  const shared = { database, persistence, gate, bodies, keyring, times, owner, spoolDir };
+  const runs = createRuns({ ...shared, lanes: lanes.runs, onMarked });
   const looks = createRounds(clock, lease.look, look);
   const upkeep = createRounds(clock, FIRST_UPKEEP_MS, () => keepUp(connection, log));
   let opening: Promise<void> | undefined;
@@ -138,23 +144,11 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
   }
 
   async function insert(delivery: NewDelivery): Promise<string> {
-    const { runId, body, confidential, createdAt, begunAt, ...rest } = delivery;
+    const { runId, body } = delivery;
     if (!isRunId(runId)) throw new RangeError(`not a usable run id: ${runId}`);
-    if ('file' in body) {
-      if (body.file !== join(spoolDir, runId)) {
-        throw new Error(`the body of run ${runId} is not in the spool: ${body.file}`);
-      }
-      await bodies.write(runId, body.file, body.size);
-    }
-    const sealed = seal(confidential, runId, keyring);
-    const id = await lanes.inserts.submit({
-      ...rest,
-      id: runId,
-      createdAt: times.toDatabase(createdAt),
-      ...(begunAt !== undefined && { begunAt: times.toDatabase(begunAt) }),
-      ...(sealed && { sealed }),
-      body: 'file' in body ? body.size : body.bytes,
-    });
+    assertSpooled(body, join(spoolDir, runId));
+    if ('file' in body) await bodies.write(runId, body.file, body.size);
+    const id = await lanes.inserts.submit(insertionOf(delivery, keyring, times));
     if ('file' in body) await rm(body.file, { force: true });
     return id;
   }
@@ -184,15 +178,15 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
   }
 
   async function release(): Promise<number> {
-    let total = 0;
-    for (let freed = -1; freed !== 0; total += freed) {
-      freed = await persistence.persist(() => giveUp(database, owner()));
-    }
+    const freed = await freeAll(() => persistence.persist(() => giveUp(database, owner())));
+    const total = freed.deliveries + freed.runs;
     if (total > 0) bell.ring();
     return total;
   }
 
   return {
+    runs,
+
     open: () => (opening ??= start()),
     close: () => (closing ??= stop()),
 

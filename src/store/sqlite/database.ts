@@ -81,23 +81,25 @@ export function registerHandler(db: DatabaseSync): Handlers['register'] {
   return ({ name }) => registerNode(db, name);
 }
 
-/** A pending delivery whose secret cannot be opened could only be lost: better not to start. */
+/** What is pending and cannot be opened could only be lost: better not to start. */
 function registerKeys(db: DatabaseSync, keyring: Keyring): void {
   db.prepare('INSERT INTO seal_keys (key_id) VALUES (?) ON CONFLICT DO NOTHING').run(keyring.newest);
   const used = db.prepare('SELECT key_id FROM seal_keys').all();
   const pendingWith = db.prepare(
-    `SELECT count(*) AS count FROM deliveries d INDEXED BY deliveries_pending JOIN contents c ON c.id = d.id
-     WHERE d.state = 0 AND c.key_id = ?`,
+    `SELECT (SELECT count(*) FROM deliveries d INDEXED BY deliveries_pending JOIN contents c ON c.id = d.id
+         WHERE d.state = 0 AND c.key_id = ?1) AS deliveries,
+       (SELECT count(*) FROM run_requests WHERE key_id = ?1) AS runs`,
   );
   for (const row of used) {
     const keyId = row['key_id'] as string;
     if (keyring.keys.has(keyId)) continue;
-    const count = pendingWith.get(keyId)!['count'] as number;
-    if (count === 0) continue;
+    const { deliveries, runs } = pendingWith.get(keyId)! as { deliveries: number; runs: number };
+    if (deliveries + runs === 0) continue;
+    const what = [deliveries > 0 && `${deliveries} pending deliveries`, runs > 0 && `${runs} runs`];
     throw new StartError(
-      `${count} pending deliveries are sealed with the encryption key ${keyId}, which is not known here. ` +
-        'Start with the old encryptionKey (or put encryption.key back into the data directory) until they ' +
-        'are delivered',
+      `${what.filter(Boolean).join(' and ')} are sealed with the encryption key ${keyId}, which is not known ` +
+        'here. Start with the old encryptionKey (or put encryption.key back into the data directory) until ' +
+        `they are ${runs > 0 ? 'done' : 'delivered'}`,
     );
   }
 }

@@ -19,7 +19,7 @@ const DEFAULT_MIN_FREE = 32 * 1024 * 1024;
 
 export interface EmbeddedOptions {
   readonly dir: string;
-  /** Holds large bodies, each named by its run id. */
+  /** Holds large bodies, each named by its run. */
   readonly spoolDir: string;
   readonly keyring: Keyring;
   /** A name that no other start of the process has had. */
@@ -71,7 +71,7 @@ export function createEmbedded(options: EmbeddedOptions, onChange = (_available:
     lock = lockDirectory(dir);
     try {
       await engine.start();
-      await spool.sweep(runIds => queue.submit('spooled', { runIds }));
+      await spool.sweep(names => queue.submit('spooled', { names }));
       await space.start();
       serving = true;
     } catch (error) {

@@ -8,26 +8,19 @@ import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../clock.ts';
 import { UsageError } from '../../errors.ts';
-import { TRIGGERS } from '../codes.ts';
 import type { Keyring } from '../seal.ts';
-import type { NewBody } from '../store.ts';
-import type { StoredDelivery } from '../stored.ts';
+import type { Part, Stored } from '../stored.ts';
 import { attemptRecorder } from './attempts.ts';
 import { DATABASE_FILE, openDatabase } from './database.ts';
-import { formatRunId } from './key.ts';
+import { deliveryReader } from './export-deliveries.ts';
+import { inBatches, type PartReader } from './export-part.ts';
+import { endedRunReader, keyReader, waitingRunReader } from './export-runs.ts';
 import { lockDirectory } from './lock.ts';
 import { type Mark, readMark, writeMark } from './moved.ts';
 import { recoverHandler } from './ownership.ts';
 import type { WorkerData } from './protocol.ts';
-import { deliveryRecord } from '../rows.ts';
-import { attemptsReader, type KeyedRow } from './reading.ts';
 
-/** What is read out together, at most; beyond the bytes by one delivery. Bodies in files do not count. */
-const BATCH_ROWS = 500;
-const BATCH_BYTES = 8 * 1024 * 1024;
 const RECOVER_CHUNK = 500;
-
-export type Part = 'pending' | 'settled';
 
 export interface Export {
   /** Where it is being moved to, once that has been decided. */
@@ -37,7 +30,7 @@ export interface Export {
   /** How many there are beyond a position. */
   count(part: Part, after: number): number;
   /** Those beyond a position, in the order of their positions. */
-  batches(part: Part, after: number): Iterable<readonly StoredDelivery[]>;
+  batches<P extends Part>(part: P, after: number): Iterable<readonly Stored[P][]>;
   close(): void;
 }
 
@@ -49,22 +42,6 @@ export interface ExportOptions {
   readonly nodeId: string;
   readonly clock: Clock;
 }
-
-interface StoredRow extends KeyedRow {
-  readonly attempts: number;
-  readonly cause: number;
-  readonly run_id: Uint8Array;
-  readonly key_id: string | null;
-  readonly sealed: Uint8Array | null;
-  readonly file_size: number | null;
-  readonly body: Uint8Array | null;
-}
-
-/** After the start all pending deliveries are without an owner. */
-const WHICH: Readonly<Record<Part, string>> = {
-  pending: 'd.state = 0 AND d.owner IS NULL',
-  settled: 'd.state <> 0',
-};
 
 /** Throws a UsageError where there is none, and a StartError where it cannot be used or another process does. */
 export function openExport({ dir, spoolDir, keyring, nodeId, clock }: ExportOptions): Export {
@@ -79,20 +56,29 @@ export function openExport({ dir, spoolDir, keyring, nodeId, clock }: ExportOpti
     lock.release();
     throw error;
   }
+  const readers = partReaders(db, spoolDir);
   return {
     get mark() {
       return readMark(db);
     },
     setMark: mark => writeMark(db, mark),
-    count(part, after) {
-      const row = db.prepare(`SELECT count(*) AS count FROM deliveries d WHERE ${WHICH[part]} AND d.id > ?`);
-      return row.get(after)!['count'] as number;
-    },
-    batches: (part, after) => readBatches({ db, spoolDir, part, after }),
+    count: (part, after) => readers[part].count(after),
+    batches: <P extends Part>(part: P, after: number) => inBatches(readers[part], after),
     close() {
       db.close();
       lock.release();
     },
+  };
+}
+
+function partReaders(db: DatabaseSync, spoolDir: string): { readonly [P in Part]: PartReader<Stored[P]> } {
+  return {
+    pending: deliveryReader(db, spoolDir, 'pending'),
+    settled: deliveryReader(db, spoolDir, 'settled'),
+    waiting: waitingRunReader(db, spoolDir),
+    kept: endedRunReader(db, spoolDir, 'kept'),
+    delivered: endedRunReader(db, spoolDir, 'delivered'),
+    keys: keyReader(db),
   };
 }
 
@@ -110,52 +96,4 @@ function openRecovered(
     db.exec('COMMIT');
   } while (freed > 0);
   return db;
-}
-
-interface Reading {
-  readonly db: DatabaseSync;
-  readonly spoolDir: string;
-  readonly part: Part;
-  readonly after: number;
-}
-
-function* readBatches({ db, spoolDir, part, after }: Reading): Generator<StoredDelivery[]> {
-  const rows = db.prepare(
-    `SELECT d.id, d.project, c.app, c.target, c.status, c.created_at, d.state, d.reason, d.round, d.due_at,
-       d.settled_at, d.attempts, d.cause, c.run_id, c.key_id, c.sealed, c.file_size, c.body
-     FROM deliveries d JOIN contents c ON c.id = d.id WHERE ${WHICH[part]} AND d.id > ? ORDER BY d.id`,
-  );
-  const attemptsOf = attemptsReader(db);
-  let batch: StoredDelivery[] = [];
-  let bytes = 0;
-  for (const each of rows.iterate(after)) {
-    const row = each as unknown as StoredRow;
-    const runId = formatRunId(row.run_id);
-    const record = deliveryRecord(runId, row, attemptsOf(row.id));
-    batch.push({
-      ...record,
-      position: row.id,
-      ...(row.key_id !== null &&
-        row.sealed !== null && { sealed: { keyId: row.key_id, sealed: row.sealed } }),
-      body: bodyOf(row, join(spoolDir, runId)),
-      counted: row.attempts,
-      trigger: TRIGGERS[row.cause]!,
-    });
-    bytes += weightOf(batch.at(-1)!);
-    if (batch.length < BATCH_ROWS && bytes < BATCH_BYTES) continue;
-    yield batch;
-    batch = [];
-    bytes = 0;
-  }
-  if (batch.length > 0) yield batch;
-}
-
-/** What it takes in memory, apart from its small parts. */
-function weightOf({ body, attempts }: StoredDelivery): number {
-  const excerpts = attempts.reduce((sum, { excerpt }) => sum + (excerpt?.byteLength ?? 0), 0);
-  return excerpts + ('bytes' in body ? body.bytes.byteLength : 0);
-}
-
-function bodyOf({ file_size: size, body }: StoredRow, file: string): NewBody {
-  return size === null ? { bytes: body ?? new Uint8Array() } : { file, size }; // no bytes are NULL
 }

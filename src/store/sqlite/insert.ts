@@ -41,7 +41,7 @@ export function insertHandler({ db, keyring, spoolDir }: InsertOptions): Handler
     const key = parseRunId(args.runId);
     if (key === undefined) throw new RangeError(`not a usable run id: ${args.runId}`);
     if (replay) {
-      const row = present.get(key.first, key.first + KEYS_PER_MS - 1, key.bytes);
+      const row = present.get(key.first, key.last, key.bytes);
       if (row !== undefined) return row['id'] as number;
     }
     // The capture synced the file; its name is durable only with the directory.

@@ -14,8 +14,9 @@ export const KEYS_PER_MS = 8192;
 export interface RunKey {
   /** The run id in 16 bytes. */
   readonly bytes: Uint8Array;
-  /** The first key of the run's millisecond. */
+  /** The first and the last key of the run's millisecond. */
   readonly first: number;
+  readonly last: number;
 }
 
 /** Undefined when it is no UUIDv7 in lower case, or lies outside 2024 to 2058. */
@@ -24,7 +25,13 @@ export function parseRunId(runId: string): RunKey | undefined {
   const bytes = Buffer.from(runId.replaceAll('-', ''), 'hex');
   const ms = bytes.readUIntBE(0, 6) - EPOCH;
   if (ms < 0 || ms > LAST_MS) return undefined;
-  return { bytes, first: ms * KEYS_PER_MS };
+  const first = ms * KEYS_PER_MS;
+  return { bytes, first, last: first + KEYS_PER_MS - 1 };
+}
+
+/** The first key of a millisecond: those of runs that came before it are smaller. */
+export function firstKeyAt(ms: number): number {
+  return (Math.ceil(ms) - EPOCH) * KEYS_PER_MS;
 }
 
 export function formatRunId(bytes: Uint8Array): string {

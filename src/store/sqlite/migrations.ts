@@ -5,6 +5,9 @@
  * `deliveries` is narrow and changes at every attempt; `contents` is wide and written once. Their common id
  * grows with time (see key.ts). An owner is the small number that `nodes` gives to a process's name. Times are
  * milliseconds since the epoch, REAL because a clock may have fractions.
+ *
+ * A run that has not ended is a row of `live_runs`, narrow and changing, and one of `run_requests`, wide and
+ * written once. Its end deletes both and writes one of `ended_runs`. The three have the same id.
  */
 
 export const MIGRATIONS: readonly string[] = [
@@ -78,5 +81,79 @@ export const MIGRATIONS: readonly string[] = [
     place  TEXT NOT NULL,
     at     REAL NOT NULL
   ) STRICT;
+  `,
+  `
+  CREATE TABLE live_runs (
+    id              INTEGER PRIMARY KEY,
+    project         TEXT NOT NULL,
+    app             TEXT NOT NULL,
+    owner           INTEGER,
+    claim           INTEGER,          -- the owner's claim that took it
+    starts          INTEGER NOT NULL,
+    started_at      REAL,             -- when it was last begun
+    begun           INTEGER NOT NULL, -- by its present owner
+    cancelled       INTEGER NOT NULL, -- it is to be
+    withdrawn_by    INTEGER,          -- whose withdrawal gave it up last, and of which claim: by these a
+    withdrawn_claim INTEGER           -- withdrawal knows itself whose answer was lost
+  ) STRICT;
+
+  -- Never touched between the first and the last of a run. Claims pass over the few that have an owner.
+  CREATE INDEX live_runs_app ON live_runs (project, app);
+  CREATE INDEX live_runs_project ON live_runs (project);
+  CREATE INDEX live_runs_owned ON live_runs (project, app, owner) WHERE owner IS NOT NULL;
+  CREATE INDEX live_runs_cancelled ON live_runs (project, app) WHERE cancelled = 1;
+
+  CREATE TABLE run_requests (
+    id         INTEGER PRIMARY KEY,
+    run_id     BLOB NOT NULL,
+    created_at REAL NOT NULL,
+    target     TEXT,               -- of its webhook
+    method     TEXT NOT NULL,
+    path       TEXT NOT NULL,
+    query      TEXT,
+    key_id     TEXT NOT NULL,
+    sealed     BLOB,               -- what is confidential of the webhook
+    headers    BLOB NOT NULL,      -- sealed as well
+    file_size  INTEGER,            -- the body is a spool file
+    body       BLOB
+  ) STRICT;
+
+  CREATE TABLE ended_runs (
+    id         INTEGER PRIMARY KEY,
+    run_id     BLOB NOT NULL,
+    project    TEXT NOT NULL,
+    app        TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    target     TEXT,
+    starts     INTEGER NOT NULL,
+    started_at REAL,
+    state      INTEGER NOT NULL,
+    status     INTEGER NOT NULL,
+    error      TEXT,
+    ended_at   REAL NOT NULL,
+    owner      INTEGER NOT NULL,   -- who ended it, and by which claim: by these an end knows itself whose
+    claim      INTEGER NOT NULL,   -- answer was lost
+    had_file   INTEGER NOT NULL,   -- its request was in a spool file
+    delivery   INTEGER,            -- which has the result
+    file_size  INTEGER,            -- the result is the spool file named by the run id
+    body       BLOB
+  ) STRICT;
+
+  CREATE INDEX ended_runs_project ON ended_runs (project);
+  CREATE INDEX ended_runs_state ON ended_runs (project, state);
+  CREATE INDEX ended_runs_app ON ended_runs (project, app, state);
+  CREATE INDEX ended_runs_ended ON ended_runs (ended_at);
+
+  -- A key outlives its run where that is deleted within a day.
+  CREATE TABLE run_keys (
+    project     TEXT NOT NULL,
+    key         TEXT NOT NULL,
+    run_id      BLOB NOT NULL,
+    fingerprint BLOB NOT NULL,
+    made_at     REAL NOT NULL,
+    PRIMARY KEY (project, key)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE INDEX run_keys_made ON run_keys (made_at);
   `,
 ];

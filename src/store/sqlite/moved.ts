@@ -28,8 +28,8 @@ export function refuseMoved(db: DatabaseSync, dir: string): void {
   const mark = readMark(db);
   if (mark === undefined) return;
   throw new StartError(
-    `the deliveries in the data directory ${dir} were moved to ${mark.place} ` +
-      `(by afterword migrate, ${new Date(mark.at).toISOString()}) and are sent from there. ` +
+    `the deliveries and runs in the data directory ${dir} were moved to ${mark.place} ` +
+      `(by afterword migrate, ${new Date(mark.at).toISOString()}), which goes on with them. ` +
       'Start with that `database`; if the move was interrupted, run afterword migrate again. ' +
       'For a new embedded store, name another `data`',
   );

@@ -4,8 +4,10 @@
 import type { Clock } from '../../clock.ts';
 import type { Logger } from '../../log.ts';
 import { inChunks } from '../chunks.ts';
-import type { NewDelivery, PendingDelivery, Store } from '../store.ts';
+import type { PendingDelivery, Store } from '../store.ts';
+import { insertion } from './insertion.ts';
 import type { Args, Blobs, Kind, Result } from './protocol.ts';
+import { createRunOperations } from './runs/operations.ts';
 import type { Spool } from './spool.ts';
 
 /** Rows per transaction of the operations that may touch very many. */
@@ -32,6 +34,8 @@ export function createOperations({ submit, spool, clock, log }: OperationsOption
   const free = (kind: 'recover' | 'release') => freeAll(clock, args => submit(kind, args));
 
   return {
+    runs: createRunOperations({ submit, spool, clock }),
+
     async insert(delivery) {
       return submit('insert', ...insertion(delivery, spool));
     },
@@ -77,30 +81,10 @@ export function createOperations({ submit, spool, clock, log }: OperationsOption
   };
 }
 
-/** Frees deliveries a chunk at a time until none is left; tells how many. */
+/** Frees deliveries and runs a chunk at a time until none is left; tells how many. */
 export function freeAll(
   clock: Clock,
   submit: (args: Args<'recover' | 'release'>) => Promise<number>,
 ): Promise<number> {
   return inChunks(Number.POSITIVE_INFINITY, FREE_CHUNK, limit => submit({ limit, now: clock.now() }));
-}
-
-function insertion(delivery: NewDelivery, spool: Pick<Spool, 'path'>): [args: Args<'insert'>, blobs: Blobs] {
-  const { runId, body, confidential } = delivery;
-  if ('file' in body && body.file !== spool.path(runId)) {
-    throw new Error(`the body of run ${runId} is not in the spool: ${body.file}`);
-  }
-  const args = {
-    runId,
-    project: delivery.projectId,
-    app: delivery.app,
-    target: delivery.target,
-    status: delivery.statusCode,
-    createdAt: delivery.createdAt,
-    ...(confidential.authorization !== undefined && { authorization: confidential.authorization }),
-    ...('file' in body && { fileSize: body.size }),
-    owned: delivery.owned,
-    ...(delivery.begunAt !== undefined && { begunAt: delivery.begunAt }),
-  };
-  return [args, ['bytes' in body ? body.bytes : undefined, confidential.secret]];
 }

@@ -1,6 +1,6 @@
 /**
  * Who sends what: `recover` frees the deliveries of owners that are gone, `release` those of the present one,
- * `claim` takes free ones.
+ * and with them their runs; `claim` takes free deliveries.
  *
  * An attempt that was under way when its owner went is recorded as `interrupted` and stays counted, with one
  * exception: a round never ends on such an attempt, so where it was the last one, it is given back.
@@ -12,6 +12,7 @@ import type { RecordAttempt } from './attempts.ts';
 import { REASONS, STATES, TRIGGERS } from '../codes.ts';
 import { formatRunId } from './key.ts';
 import type { Handlers } from './protocol.ts';
+import { runFreeing } from './runs/freeing.ts';
 
 const NO_TIME = { queueMs: 0, totalMs: 0 };
 
@@ -48,8 +49,9 @@ export function releaseHandler(options: OwnershipOptions): Handlers['release'] {
   return freeing(options, 'owner = ?');
 }
 
-/** `whose` says which of the owned deliveries, by the number of the present owner. */
+/** `whose` says which of the owned deliveries and runs, by the number of the present owner. */
 function freeing({ db, record }: OwnershipOptions, whose: string): Handlers['recover' | 'release'] {
+  const freeRuns = runFreeing(db, whose);
   const owned = db.prepare(
     `SELECT id, round, attempts, cause, due_at, in_flight FROM deliveries INDEXED BY deliveries_pending
      WHERE state = 0 AND ${whose} LIMIT ?`,
@@ -68,7 +70,7 @@ function freeing({ db, record }: OwnershipOptions, whose: string): Handlers['rec
       record({ id, round, cause, attempt });
       free.run(Math.min(attempts, ATTEMPTS_PER_ROUND - 1), now, id);
     }
-    return rows.length;
+    return rows.length + freeRuns(owner, limit - rows.length);
   };
 }
 

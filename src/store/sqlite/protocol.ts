@@ -5,8 +5,9 @@
  */
 import type { Keyring } from '../seal.ts';
 import type { AttemptResult, Backlog, DeliveryRecord, NewBody, Next, PendingDelivery } from '../store.ts';
+import type { RunOperations } from './runs/protocol.ts';
 
-interface Operations {
+interface Operations extends RunOperations {
   /** The number of a node that shares this store, among the owners. */
   register: { args: { readonly name: string }; result: number };
   /** Blobs: the body, unless it is a file; the secret. */
@@ -44,8 +45,8 @@ interface Operations {
   find: { args: { readonly runId: string }; result: DeliveryRecord | undefined };
   backlog: { args: Record<string, never>; result: Backlog };
   prune: { args: { readonly before: number; readonly limit: number }; result: Pruned };
-  /** Which of these runs have their body in a file. */
-  spooled: { args: { readonly runIds: readonly string[] }; result: string[] };
+  /** Which of these are files that a delivery or a run has. */
+  spooled: { args: { readonly names: readonly string[] }; result: string[] };
 }
 
 export interface Claimed {

@@ -89,9 +89,14 @@ export function createQueue({ engine, clock, log, onTry }: QueueOptions): Queue 
 
   function giveUp(entries: readonly Entry[]): void {
     if (entries.length === 0) return;
-    const deliveries = entries.filter(({ operation }) => operation.kind === 'insert').length;
+    const count = (kind: Kind) => entries.filter(({ operation }) => operation.kind === kind).length;
     log.error(
-      { event: 'store_closed_unwritten', operations: entries.length, deliveries },
+      {
+        event: 'store_closed_unwritten',
+        operations: entries.length,
+        deliveries: count('insert'),
+        runs: count('insertRun'),
+      },
       'the store closes with operations that could not be written',
     );
     for (const { reject } of entries) reject(new Error('the store closed before this could be written'));

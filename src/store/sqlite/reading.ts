@@ -1,4 +1,4 @@
-/** What is read of deliveries: one with its attempts, a body, the count of those pending. */
+/** What is read of deliveries: one with its attempts, a body; and of all: what is pending, whose files there are. */
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import {
@@ -8,8 +8,9 @@ import {
   type DeliveryRow,
   deliveryRecord,
 } from '../rows.ts';
+import { REQUEST_SUFFIX } from '../runs.ts';
 import type { AttemptRecord } from '../store.ts';
-import { formatRunId, KEYS_PER_MS, parseRunId } from './key.ts';
+import { formatRunId, parseRunId } from './key.ts';
 import type { Handlers } from './protocol.ts';
 
 /** A delivery's row, with its key. */
@@ -25,7 +26,7 @@ export function findHandler(db: DatabaseSync): Handlers['find'] {
   return ({ runId }) => {
     const key = parseRunId(runId);
     if (key === undefined) return undefined;
-    const row = delivery.get(key.first, key.first + KEYS_PER_MS - 1, key.bytes) as KeyedRow | undefined;
+    const row = delivery.get(key.first, key.last, key.bytes) as KeyedRow | undefined;
     if (row === undefined) return undefined;
     return deliveryRecord(runId, row, attemptsOf(row.id));
   };
@@ -50,8 +51,12 @@ export function bodyHandler(db: DatabaseSync, spoolDir: string): Handlers['body'
 
 export function backlogHandler(db: DatabaseSync): Handlers['backlog'] {
   const count = db.prepare(
-    `SELECT project, count(*) AS count FROM deliveries INDEXED BY deliveries_pending
-     WHERE state = 0 GROUP BY project`,
+    `SELECT project, sum(count) AS count FROM (
+       SELECT project, count(*) AS count FROM deliveries INDEXED BY deliveries_pending
+       WHERE state = 0 GROUP BY project
+       UNION ALL
+       SELECT project, count(*) FROM live_runs INDEXED BY live_runs_project GROUP BY project)
+     GROUP BY project`,
   );
   return () => ({
     pending: new Map(count.all().map(row => [row['project'] as string, row['count'] as number])),
@@ -59,12 +64,20 @@ export function backlogHandler(db: DatabaseSync): Handlers['backlog'] {
 }
 
 export function spooledHandler(db: DatabaseSync): Handlers['spooled'] {
-  const spooled = db.prepare(
-    'SELECT 1 FROM contents WHERE id BETWEEN ? AND ? AND run_id = ? AND file_size IS NOT NULL',
-  );
-  return ({ runIds }) =>
-    runIds.filter(runId => {
+  const among = (table: string) => {
+    const spooled = db.prepare(
+      `SELECT 1 FROM ${table} WHERE id BETWEEN ? AND ? AND run_id = ? AND file_size IS NOT NULL`,
+    );
+    return (runId: string) => {
       const key = parseRunId(runId);
-      return key && spooled.get(key.first, key.first + KEYS_PER_MS - 1, key.bytes) !== undefined;
-    });
+      return key !== undefined && spooled.get(key.first, key.last, key.bytes) !== undefined;
+    };
+  };
+  const [requests, contents, results] = [among('run_requests'), among('contents'), among('ended_runs')];
+  return ({ names }) =>
+    names.filter(name =>
+      name.endsWith(REQUEST_SUFFIX)
+        ? requests(name.slice(0, -REQUEST_SUFFIX.length))
+        : contents(name) || results(name),
+    );
 }

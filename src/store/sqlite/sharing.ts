@@ -18,7 +18,7 @@ export type ToRemote =
   /** One for each operation, in their order. */
   | { readonly type: 'outcomes'; readonly id: number; readonly outcomes: readonly Outcome[] }
   | { readonly type: 'available'; readonly available: boolean }
-  /** Another node may have left deliveries to claim. */
+  /** Another node may have left deliveries or runs to claim, or runs of this one to be cancelled. */
   | { readonly type: 'claimable' };
 
 type RemotePort = Port<ToRemote, FromRemote>;
@@ -28,7 +28,7 @@ export function createSharedSqliteStore(options: EmbeddedOptions): SharedStore {
   const ports = new Set<RemotePort>();
   const embedded = createEmbedded(options, () => ports.forEach(tellAvailable));
   const { submit, spool } = embedded;
-  const { recover, prune } = createOperations({ submit, spool, clock, log });
+  const { recover, prune, runs } = createOperations({ submit, spool, clock, log });
 
   function tellAvailable(port: RemotePort): void {
     port.send({ type: 'available', available: embedded.available });
@@ -88,6 +88,7 @@ export function createSharedSqliteStore(options: EmbeddedOptions): SharedStore {
     },
     recover,
     prune,
+    runs,
     share: port => share(port as StorePort & RemotePort),
   };
 }
@@ -99,7 +100,16 @@ function settled(result: Promise<unknown>): Promise<Outcome> {
   );
 }
 
-/** Whether it may leave deliveries that nobody owns. */
+/** What may leave something that nobody owns, mark a run that another node has, or make room for a run of its app. */
+const LEAVES_WORK: ReadonlySet<Kind> = new Set([
+  'release',
+  'insertRun',
+  'withdrawRun',
+  'cancelRun',
+  'endRun',
+]);
+
+/** Whether it may leave work for another node. */
 function leavesWork({ kind, args }: Operation): boolean {
-  return kind === ('release' satisfies Kind) || (kind === 'insert' && 'owned' in args && !args.owned);
+  return LEAVES_WORK.has(kind) || (kind === 'insert' && 'owned' in args && !args.owned);
 }

@@ -1,5 +1,6 @@
 /**
- * Large bodies, each in a file of the spool directory that bears the run's id.
+ * Large bodies, each in a file of the spool directory that bears the run's id: what a run ended with by that
+ * alone, its request with a suffix.
  */
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,11 +8,11 @@ import { join } from 'node:path';
 const CHUNK = 500;
 
 export interface Spool {
-  path(runId: string): string;
-  /** Removes what no delivery names any more; a file that is gone already is fine. */
-  remove(runIds: readonly string[]): Promise<void>;
-  /** Removes what a crash left behind before its delivery was written, folders of drafts included. */
-  sweep(spooled: (runIds: readonly string[]) => Promise<readonly string[]>): Promise<void>;
+  path(name: string): string;
+  /** Removes what no delivery and no run has any more; a file that is gone already is fine. */
+  remove(names: readonly string[]): Promise<void>;
+  /** Removes what a crash left behind before it was anyone's, or after, folders of drafts included. */
+  sweep(spooled: (names: readonly string[]) => Promise<readonly string[]>): Promise<void>;
 }
 
 export function createSpool(dir: string): Spool {

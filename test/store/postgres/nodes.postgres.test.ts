@@ -5,21 +5,11 @@ import { createKeyring } from '../../../src/store/seal.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { captureLog } from '../../support/log.ts';
 import { createDatabase, type Database } from '../../support/postgres.ts';
-import { startRelay } from '../../support/relay.ts';
 import { until } from '../../support/waiting.ts';
 import { attempt, newDelivery, readBody, spooledBody, temporaryDirectory } from '../samples.ts';
-import { createTestStore, openTestStore, SHORT_LEASE, type StoreSetup } from './opening.ts';
+import { createTestStore, openCuttable, openTestStore, SHORT_LEASE, type StoreSetup } from './opening.ts';
 
 const DELIVERED = { state: 'delivered' } as const;
-
-/** A node whose connections go through a relay. */
-async function cuttable(database: Database, setup: Partial<StoreSetup> = {}) {
-  const url = new URL(database.url);
-  const relay = await startRelay(Number(url.port));
-  url.port = String(relay.port);
-  const store = await openTestStore({ url: url.href, lease: SHORT_LEASE, ...setup });
-  return { relay, store };
-}
 
 const other = ({ url }: Database, setup: Partial<StoreSetup> = {}) =>
   openTestStore({ url, lease: SHORT_LEASE, ...setup });
@@ -123,7 +113,7 @@ describe('watch', () => {
 
 describe('a node that is cut off', () => {
   it('loses its tenure, and gets another when it is back', async () => {
-    const { relay, store } = await cuttable(await createDatabase());
+    const { relay, store } = await openCuttable(await createDatabase());
     let told = 0;
     await until(() => store.tenure !== undefined);
     const first = store.tenure;
@@ -139,7 +129,7 @@ describe('a node that is cut off', () => {
 
   it('keeps its tenure when a connection breaks', async () => {
     const database = await createDatabase();
-    const { relay, store } = await cuttable(database, {
+    const { relay, store } = await openCuttable(database, {
       lease: { ...SHORT_LEASE, valid: 10_000, dead: 11_000 },
     });
     const first = store.tenure;
@@ -156,7 +146,7 @@ describe('a node that is cut off', () => {
 
   it('is taken over from, and can then write nothing that it held', async () => {
     const database = await createDatabase();
-    const { relay, store } = await cuttable(database);
+    const { relay, store } = await openCuttable(database);
     const { log, lines } = captureLog();
     const rescuer = await other(database, { log });
     const [begun, waiting] = [newDelivery(), newDelivery()];
@@ -187,7 +177,7 @@ describe('a node that is cut off', () => {
 
   it('does nothing by old references to what it claimed again itself', async () => {
     const database = await createDatabase();
-    const { relay, store } = await cuttable(database);
+    const { relay, store } = await openCuttable(database);
     await other(database);
     const delivery = newDelivery();
     const old = await store.insert({ ...delivery, begunAt: Date.now() });
@@ -231,7 +221,7 @@ describe('a node that is cut off', () => {
 
   it('owns nothing under a number that is no longer known, and gets a new one', async () => {
     const database = await createDatabase();
-    const { relay, store } = await cuttable(database);
+    const { relay, store } = await openCuttable(database);
     const first = store.tenure;
     relay.hold();
     await database.query('DELETE FROM afterword_nodes');

@@ -4,10 +4,13 @@ import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { silentLogger } from '../../../src/log.ts';
 import type { ConnectionOptions } from '../../../src/store/postgres/connection.ts';
-import type { Lease } from '../../../src/store/postgres/lease.ts';
+import { LEASE, type Lease } from '../../../src/store/postgres/lease.ts';
 import { createPostgresStore, type PostgresStoreOptions } from '../../../src/store/postgres/store.ts';
 import { createKeyring } from '../../../src/store/seal.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { createDatabase, type Database } from '../../support/postgres.ts';
+import { type Relay, startRelay } from '../../support/relay.ts';
+import type { Place } from '../conformance.ts';
 import { temporaryDirectory } from '../samples.ts';
 
 export const KEYRING = createKeyring([new Uint8Array(32).fill(7)]);
@@ -49,4 +52,25 @@ export async function openTestStore(setup: StoreSetup): Promise<Store> {
   const store = createTestStore(setup);
   await store.open();
   return store;
+}
+
+/** A node whose connections go through a relay. */
+export async function openCuttable(
+  database: Database,
+  setup: Partial<StoreSetup> = {},
+): Promise<{ relay: Relay; store: Store }> {
+  const url = new URL(database.url);
+  const relay = await startRelay(Number(url.port));
+  url.port = String(relay.port);
+  const store = await openTestStore({ url: url.href, lease: SHORT_LEASE, ...setup });
+  return { relay, store };
+}
+
+const databases = new Map<string, Promise<Database>>();
+
+/** For the common suites, in which nothing is taken over before they say so. The database of a place is made when the place is first opened. */
+export async function openStoreAt({ dir, spoolDir }: Place): Promise<Store> {
+  const database = databases.get(dir) ?? createDatabase();
+  databases.set(dir, database);
+  return openTestStore({ url: (await database).url, spoolDir, lease: { ...LEASE, look: 600_000 } });
 }

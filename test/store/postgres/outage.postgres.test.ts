@@ -5,7 +5,7 @@ import { captureLog } from '../../support/log.ts';
 import type { Database } from '../../support/postgres.ts';
 import { type PostgresServer, startServer } from '../../support/postgres-server.ts';
 import { until } from '../../support/waiting.ts';
-import { attempt, newDelivery } from '../samples.ts';
+import { attempt, newDelivery, newRun } from '../samples.ts';
 import { connectionOf, openTestStore, SHORT_LEASE } from './opening.ts';
 
 let server: PostgresServer;
@@ -35,6 +35,7 @@ describe('a server that crashes', () => {
     const deliveries = Array.from({ length: 50 }, () => newDelivery());
     const inserts = settling(deliveries.map(delivery => store.insert(delivery)));
     const ended = settling([store.endAttempt(ref, attempt(1), { state: 'delivered' })]);
+    const run = settling([store.runs.insert(newRun())]);
     const counted = settling([store.backlog()]);
     await until(() => !store.available);
     await until(() => store.tenure === undefined);
@@ -42,10 +43,11 @@ describe('a server that crashes', () => {
     await server.start();
     expect((await inserts).every(({ status }) => status === 'fulfilled')).toBe(true);
     expect(await ended).toMatchObject([{ value: true }]);
+    expect(await run).toMatchObject([{ value: { outcome: 'inserted' } }]);
     expect((await counted).map(({ status }) => status)).toEqual(['fulfilled']);
     await until(() => store.available && store.tenure !== undefined);
     expect(await store.find(kept.runId)).toMatchObject({ state: 'delivered' });
-    expect((await store.backlog()).pending.get('p-demo')).toBe(50);
+    expect((await store.backlog()).pending.get('p-demo')).toBe(51);
     expect(lines.map(({ event }) => event)).toEqual(['store_unavailable', 'store_available']);
   });
 

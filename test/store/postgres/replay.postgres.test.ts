@@ -1,42 +1,20 @@
 /** Operations whose answer was lost, so that nobody knows whether they were done: repeated, they change nothing. */
 import { randomBytes } from 'node:crypto';
-import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { Next, Store } from '../../../src/store/store.ts';
 import { createDatabase, type Database } from '../../support/postgres.ts';
-import { startRelay } from '../../support/relay.ts';
-import { until } from '../../support/waiting.ts';
-import { attempt, newDelivery, readBody, spooledBody, temporaryDirectory } from '../samples.ts';
+import { attempt, newDelivery, readBody, spooledBody } from '../samples.ts';
+import { breakingConnections, losingRig } from './losing.ts';
 import { openTestStore } from './opening.ts';
 
 const DELIVERED: Next = { state: 'delivered' };
-
-async function rig() {
-  const database = await createDatabase();
-  const url = new URL(database.url);
-  const relay = await startRelay(Number(url.port));
-  url.port = String(relay.port);
-  const spoolDir = temporaryDirectory();
-  const store = await openTestStore({ url: url.href, spoolDir });
-
-  /** Begins the operation, and loses its answer once `done` can be seen in the database. */
-  async function losing<T>(operation: () => Promise<T>, done: () => Promise<boolean>): Promise<T> {
-    await store.backlog(); // there is a connection, so that nothing is held but the answer
-    relay.holdAnswers();
-    const result = operation();
-    await until(done);
-    relay.cut();
-    return result;
-  }
-  return { database, store, spoolDir, losing };
-}
 
 const queued = (database: Database, where = 'true') =>
   database.query<{ id: string; attempts: number }>(`SELECT id, attempts FROM afterword_queue WHERE ${where}`);
 
 describe('a lost answer', () => {
   it('of an insert', async () => {
-    const { database, store, losing } = await rig();
+    const { database, store, losing } = await losingRig();
     const delivery = newDelivery();
     const ref = await losing(
       () => store.insert(delivery),
@@ -47,7 +25,7 @@ describe('a lost answer', () => {
   });
 
   it('of an insert that has settled since then', async () => {
-    const { database, store, losing } = await rig();
+    const { database, store, losing } = await losingRig();
     const delivery = newDelivery();
     await losing(
       () => store.insert(delivery),
@@ -57,7 +35,7 @@ describe('a lost answer', () => {
   });
 
   it('of a body in parts', async () => {
-    const { database, store, spoolDir, losing } = await rig();
+    const { database, store, spoolDir, losing } = await losingRig();
     const delivery = newDelivery();
     const bytes = randomBytes(2_500_000);
     const body = await spooledBody(spoolDir, delivery.runId, bytes);
@@ -69,7 +47,7 @@ describe('a lost answer', () => {
   });
 
   it('of the beginning of an attempt', async () => {
-    const { database, store, losing } = await rig();
+    const { database, store, losing } = await losingRig();
     const ref = await store.insert(newDelivery());
     const begun = losing(
       () => store.beginAttempt(ref, Date.now()),
@@ -80,7 +58,7 @@ describe('a lost answer', () => {
   });
 
   it('of an attempt taken back', async () => {
-    const { database, store, losing } = await rig();
+    const { database, store, losing } = await losingRig();
     const ref = await store.insert({ ...newDelivery(), begunAt: Date.now() });
     const withdrawn = losing(
       () => store.withdrawAttempt(ref),
@@ -95,7 +73,7 @@ describe('a lost answer', () => {
     { next: { state: 'failed', reason: 'rejected' }, where: 'false' },
     { next: { state: 'pending', dueAt: 1_900_000_000_000 }, where: 'in_flight IS NULL' },
   ])('of an end as $next.state', async ({ next, where }) => {
-    const { database, store, losing } = await rig();
+    const { database, store, losing } = await losingRig();
     const delivery = newDelivery();
     const ref = await store.insert({ ...delivery, begunAt: Date.now() });
     const written = losing(
@@ -109,7 +87,7 @@ describe('a lost answer', () => {
   });
 
   it('of a claim', async () => {
-    const { database, store, losing } = await rig();
+    const { database, store, losing } = await losingRig();
     const deliveries = [newDelivery({ owned: false }), newDelivery({ owned: false })];
     for (const delivery of deliveries) await store.insert(delivery);
     const claimed = await losing(
@@ -137,23 +115,13 @@ describe('connections that are ended at random moments', () => {
   it('lose nothing and double nothing', async () => {
     const database = await createDatabase();
     const store = await openTestStore({ url: database.url });
-    const done = new AbortController();
-    const killing = (async () => {
-      while (!done.signal.aborted) {
-        await setTimeout(Math.random() * 100);
-        await database.query(
-          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-           WHERE application_name = 'afterword' AND datname = current_database() AND random() < 0.5`,
-        );
-      }
-    })();
+    const mend = breakingConnections(database);
     const runs: string[] = [];
     const worker = async (number: number) => {
       for (let i = 0; i < 10; i += 1) runs.push(await live(store, (i + number) % 2 === 0));
     };
     await Promise.all(Array.from({ length: 40 }, (_, number) => worker(number)));
-    done.abort();
-    await killing;
+    await mend();
 
     expect(runs).toHaveLength(400);
     const [counts] = await database.query(`

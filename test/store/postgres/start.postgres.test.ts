@@ -6,8 +6,9 @@ import { StartError } from '../../../src/errors.ts';
 import type { ConnectionOptions } from '../../../src/store/postgres/connection.ts';
 import { MIGRATIONS } from '../../../src/store/postgres/migrations.ts';
 import { createKeyring } from '../../../src/store/seal.ts';
+import type { Store } from '../../../src/store/store.ts';
 import { createDatabase, type Database, startServer } from '../../support/postgres.ts';
-import { newDelivery } from '../samples.ts';
+import { newDelivery, newRun } from '../samples.ts';
 import { connectionOf, createTestStore, openTestStore, type StoreSetup } from './opening.ts';
 
 async function refusal(setup: StoreSetup): Promise<string> {
@@ -150,14 +151,20 @@ describe('a start is refused', () => {
     expect(message).toContain('Set them to on');
   });
 
-  it('with pending deliveries whose key is not known', async () => {
+  it.each<[string, (store: Store) => Promise<unknown>]>([
+    [
+      'pending deliveries',
+      store => store.insert(newDelivery({ confidential: { secret: Buffer.from('secret') } })),
+    ],
+    ['runs', store => store.runs.insert(newRun())],
+  ])('with %s whose key is not known', async (what, insert) => {
     const database = await createDatabase();
     const store = await openTestStore(database);
-    await store.insert(newDelivery({ confidential: { secret: Buffer.from('secret') } }));
+    await insert(store);
     await store.close();
     const other = createKeyring([new Uint8Array(32).fill(9)]);
     expect(await refusal({ url: database.url, keyring: other })).toMatch(
-      /^1 pending deliveries are sealed with the encryption key [0-9a-f]{8}, which is not known here/,
+      new RegExp(`^1 ${what} are sealed with the encryption key [0-9a-f]{8}, which is not known here`),
     );
   });
 });

@@ -4,11 +4,12 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { StartError, UsageError } from '../../../src/errors.ts';
-import { createKeyring } from '../../../src/store/seal.ts';
+import { REQUEST_SUFFIX, type RunOutcome } from '../../../src/store/runs.ts';
+import { createKeyring, unsealHeaders } from '../../../src/store/seal.ts';
 import { type Export, openExport } from '../../../src/store/sqlite/export.ts';
 import type { Store } from '../../../src/store/store.ts';
-import type { StoredDelivery } from '../../../src/store/stored.ts';
-import { attempt, newDelivery, spooledBody, temporaryDirectory } from '../samples.ts';
+import type { Part, Stored } from '../../../src/store/stored.ts';
+import { attempt, newDelivery, newRun, spooledBody, temporaryDirectory } from '../samples.ts';
 import { KEYRING, openTestStore, type StoreSetup } from './opening.ts';
 
 function newPlace(): StoreSetup {
@@ -31,7 +32,7 @@ async function filled(fill: (store: Store, place: StoreSetup) => Promise<unknown
   return place;
 }
 
-function all(source: Export, part: 'pending' | 'settled', after = 0): StoredDelivery[] {
+function all<P extends Part>(source: Export, part: P, after = 0): Stored[P][] {
   return [...source.batches(part, after)].flat();
 }
 
@@ -118,6 +119,94 @@ describe('what is read out', () => {
   });
 });
 
+describe('what is read out of runs', () => {
+  const wanted = { projectId: 'p-demo', app: 'hello', limit: 100, each: false };
+  const end = { state: 'failed', endedAt: 5.5, statusCode: 502, error: 'app_unreachable' } as const;
+
+  it('has everything that is kept, by where their results are', async () => {
+    const [kept, spooled, delivered] = [newRun(), newRun(), newRun()] as const;
+    const place = await filled(async (store, { spoolDir }) => {
+      const delivery = newDelivery({ runId: delivered.runId });
+      const outcomes = new Map<string, RunOutcome>([
+        [kept.runId, { result: { bytes: new Uint8Array() } }],
+        [spooled.runId, { result: await spooledBody(spoolDir, spooled.runId, Buffer.alloc(1000)) }],
+        [delivered.runId, { delivery }],
+      ]);
+      for (const run of [kept, spooled, delivered]) await store.runs.insert(run);
+      for (const { ref, runId } of await store.runs.claim([wanted])) {
+        await store.runs.begin(ref, 4.5);
+        await store.runs.end(ref, end, outcomes.get(runId)!);
+      }
+    });
+    const source = open(place);
+    const [first, second] = all(source, 'kept');
+    expect(first).toMatchObject({ runId: kept.runId, starts: 1, startedAt: 4.5, ...end });
+    expect(first!.result).toEqual({ bytes: expect.objectContaining({ byteLength: 0 }) });
+    expect(second!.result).toEqual({ file: join(place.spoolDir, spooled.runId), size: 1000 });
+    expect(all(source, 'delivered')).toMatchObject([{ runId: delivered.runId, ...end }]);
+    expect(all(source, 'delivered')[0]).not.toHaveProperty('result');
+    expect([source.count('kept', 0), source.count('delivered', 0), source.count('pending', 0)]).toEqual([
+      2, 1, 1,
+    ]);
+    expect([source.count('kept', first!.position), all(source, 'kept', first!.position)]).toEqual([
+      1,
+      [second],
+    ]);
+  });
+
+  it('has those that wait with their request, and the starts that were cut off', async () => {
+    const [begun, spooled] = [newRun(), newRun({ query: '' })] as const;
+    const place = await filled(async (store, { spoolDir }) => {
+      await store.runs.insert(begun);
+      const [claimed] = await store.runs.claim([wanted]);
+      await store.runs.begin(claimed!.ref, 4.5);
+      const body = await spooledBody(spoolDir, `${spooled.runId}${REQUEST_SUFFIX}`, Buffer.alloc(1000));
+      await store.runs.insert({ ...spooled, body });
+      await store.runs.cancel('p-demo', spooled.runId);
+    });
+    const source = open(place);
+    const [first, second] = all(source, 'waiting');
+    expect(first).toMatchObject({ runId: begun.runId, starts: 1, startedAt: 4.5, cancelled: false });
+    expect(first).not.toHaveProperty('body');
+    expect(first).not.toHaveProperty('query');
+    expect(unsealHeaders(first!.headers, begun.runId, KEYRING)).toEqual(begun.headers);
+    expect(second).toMatchObject({ starts: 0, cancelled: true, query: '', method: 'POST', path: '/run' });
+    expect(second!.body).toEqual({
+      file: join(place.spoolDir, `${spooled.runId}${REQUEST_SUFFIX}`),
+      size: 1000,
+    });
+    expect(all(source, 'waiting', first!.position)).toEqual([second]);
+  });
+
+  it('has the keys, each at a place that stays the same', async () => {
+    const place = await filled(store =>
+      Promise.all(
+        ['c', 'a', 'b'].map(key =>
+          store.runs.insert(newRun({ idempotency: { key, fingerprint: Buffer.from(key) } })),
+        ),
+      ),
+    );
+    const source = open(place);
+    const keys = all(source, 'keys');
+    expect(keys.map(({ position, key }) => [position, key])).toEqual([
+      [1, 'a'],
+      [2, 'b'],
+      [3, 'c'],
+    ]);
+    expect([source.count('keys', 0), source.count('keys', 2), source.count('keys', 3)]).toEqual([3, 1, 0]);
+    expect(all(source, 'keys', 2)).toEqual([keys[2]]);
+  });
+
+  it('comes in batches bounded by the bytes of bodies and headers', async () => {
+    const bytes = Buffer.alloc(2 * 1024 * 1024);
+    const headers = ['x', 'y'.repeat(1024 * 1024)];
+    const place = await filled(store =>
+      Promise.all(Array.from({ length: 5 }, () => store.runs.insert(newRun({ body: { bytes }, headers })))),
+    );
+    expect([...open(place).batches('waiting', 0)].map(batch => batch.length)).toEqual([3, 2]);
+  });
+});
+
 describe('opening', () => {
   it('is refused while a service has the directory', async () => {
     const place = newPlace();
@@ -157,7 +246,7 @@ describe('a store that is marked', () => {
     source.close();
 
     await expect(openTestStore(place)).rejects.toThrow(
-      `the deliveries in the data directory ${place.dir} were moved to db.example:5432/afterword ` +
+      `the deliveries and runs in the data directory ${place.dir} were moved to db.example:5432/afterword ` +
         '(by afterword migrate, 2026-01-02T00:00:00.000Z)',
     );
     await expect(openTestStore(place)).rejects.toBeInstanceOf(StartError);

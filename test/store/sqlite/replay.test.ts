@@ -1,41 +1,8 @@
 /** A batch that was committed and whose answer was lost: running it again changes nothing. */
-import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { createBatchRunner } from '../../../src/store/sqlite/batch.ts';
-import { openDatabase } from '../../../src/store/sqlite/database.ts';
-import { createHandlers } from '../../../src/store/sqlite/handlers.ts';
-import type { Args, Claimed, Kind, Operation } from '../../../src/store/sqlite/protocol.ts';
-import { attempt, newDelivery, temporaryDirectory } from '../samples.ts';
-import { KEYRING } from './opening.ts';
-
-function rig() {
-  const dir = temporaryDirectory();
-  const data = { file: join(dir, 'test.db'), spoolDir: dir, nodeId: 'node', keyring: KEYRING };
-  const database = openDatabase(data);
-  onTestFinished(() => database.db.close());
-  const runBatch = createBatchRunner(database, createHandlers(database.db, data));
-  const run = (operations: Operation[], replay: boolean): unknown[] => {
-    const answer = runBatch({ operations, replay });
-    if ('fault' in answer) throw new Error(answer.fault);
-    return answer.outcomes.map(outcome => ('value' in outcome ? outcome.value : outcome));
-  };
-  /** Everything that the tables hold. */
-  const content = () =>
-    ['deliveries', 'contents', 'attempts'].map(table => database.db.prepare(`SELECT * FROM ${table}`).all());
-  const twice = (...operations: Operation[]) => {
-    const first = run(operations, false);
-    const before = content();
-    const second = run(operations, true);
-    expect(second).toEqual(first);
-    expect(content()).toEqual(before);
-    return first;
-  };
-  return { run, twice };
-}
-
-function operation<K extends Kind>(kind: K, args: Args<K>, blobs: Operation['blobs'] = []): Operation {
-  return { kind, args, blobs };
-}
+import { describe, expect, it } from 'vitest';
+import type { Claimed, Operation } from '../../../src/store/sqlite/protocol.ts';
+import { attempt, newDelivery } from '../samples.ts';
+import { batchRig, operation } from './batch-rig.ts';
 
 function insert(owned: boolean): Operation {
   const { runId, projectId: project, app, target, statusCode: status, createdAt } = newDelivery();
@@ -45,12 +12,12 @@ function insert(owned: boolean): Operation {
 
 describe('a replay', () => {
   it('of inserts', () => {
-    const { twice } = rig();
+    const { twice } = batchRig();
     expect(new Set(twice(insert(true), insert(true), insert(false)))).toHaveLength(3);
   });
 
   it('of an attempt', () => {
-    const { run, twice } = rig();
+    const { run, twice } = batchRig();
     const [id] = run([insert(true)], false) as [number];
     const result = attempt(1);
     expect(twice(operation('beginAttempt', { id, startedAt: result.startedAt }))).toEqual([true]);
@@ -59,7 +26,7 @@ describe('a replay', () => {
   });
 
   it('of an attempt that is withdrawn', () => {
-    const { run, twice } = rig();
+    const { run, twice } = batchRig();
     const [id] = run([insert(true)], false) as [number];
     run([operation('beginAttempt', { id, startedAt: Date.now() })], false);
     expect(twice(operation('withdrawAttempt', { id }))).toEqual([true]);
@@ -68,7 +35,7 @@ describe('a replay', () => {
   });
 
   it('of claims, each getting its own again', () => {
-    const { run, twice } = rig();
+    const { run, twice } = batchRig();
     run([insert(false), insert(false), insert(false)], false);
     const claim = (number: number) => operation('claim', { number, limit: 2, now: Date.now() });
     const [first, second] = twice(claim(1), claim(2)) as [Claimed, Claimed];
@@ -76,7 +43,7 @@ describe('a replay', () => {
   });
 
   it('of what was not committed does it now', () => {
-    const { run } = rig();
+    const { run } = batchRig();
     const [id] = run([insert(true)], true) as [number];
     const result = attempt(1);
     expect(run([operation('beginAttempt', { id, startedAt: result.startedAt })], true)).toEqual([true]);

@@ -11,10 +11,12 @@ import { silentLogger } from '../../../src/log.ts';
 import type { Share, SharedStore } from '../../../src/store/store-port.ts';
 import { createRemoteStore } from '../../../src/store/sqlite/remote.ts';
 import { createSharedSqliteStore } from '../../../src/store/sqlite/sharing.ts';
+import type { NewRun, RunEnd, RunOutcome, RunRef } from '../../../src/store/runs.ts';
 import type { Body, Store } from '../../../src/store/store.ts';
 import { type PortPair, portPair } from '../../support/ports.ts';
-import { type Place, storeConformance } from '../conformance.ts';
-import { attempt, newDelivery, temporaryDirectory } from '../samples.ts';
+import { type OpenStore, type Place, storeConformance } from '../conformance.ts';
+import { runsConformance } from '../runs-conformance.ts';
+import { attempt, newDelivery, newRun, temporaryDirectory } from '../samples.ts';
 import { KEYRING } from './opening.ts';
 
 const parts = { keyring: KEYRING, clock: systemClock, log: silentLogger };
@@ -61,7 +63,7 @@ function newPlace(): Place {
 /** Each place has one process that keeps its store open; those that `recover` finds gone were its tenants. */
 const places = new Map<string, { shared: Promise<SharedStore>; gone: Share[] }>();
 
-storeConformance('SQLite through another process', async place => {
+const openTenant: OpenStore = async place => {
   const known = places.get(place.dir) ?? { shared: openShared(place), gone: [] };
   places.set(place.dir, known);
   const { store, share } = await enter(await known.shared, place);
@@ -79,9 +81,15 @@ storeConformance('SQLite through another process', async place => {
       },
     },
   }) as Store;
-});
+};
+
+storeConformance('SQLite through another process', openTenant);
+runsConformance('SQLite through another process', openTenant);
 
 const WAIT = { timeout: 10_000, interval: 5 };
+const WANTED = { projectId: 'p-demo', app: 'hello', limit: 3, each: true };
+const ENDED: RunEnd = { state: 'succeeded', endedAt: Date.now(), statusCode: 200 };
+const RESULT: RunOutcome = { result: { bytes: Buffer.from('{}') } };
 
 describe('several processes on one store', () => {
   it('are nodes of their own: what one owns is not for another to send or to claim', async () => {
@@ -174,6 +182,70 @@ describe('several processes on one store', () => {
     await one.store.insert(newDelivery({ owned: false }));
     await vi.waitUntil(() => told.other.mock.calls.length > 0, WAIT);
     expect([told.one.mock.calls.length, told.other.mock.calls.length]).toEqual([0, 1]);
+  });
+
+  it('keep the limit of an app together, and let no other touch the runs of one', async () => {
+    const place = newPlace();
+    const shared = await openShared(place);
+    const [one, other] = [await enter(shared, place), await enter(shared, place)];
+    for (let count = 0; count < 5; count += 1) await one.store.runs.insert(newRun());
+    const claims = await Promise.all([one, other].map(({ store }) => store.runs.claim([WANTED])));
+    expect(claims.flat()).toHaveLength(WANTED.limit);
+    const [mine] = claims.flat();
+    const [owner, stranger] = claims[0]!.includes(mine!) ? [one, other] : [other, one];
+    expect(await stranger.store.runs.begin(mine!.ref, Date.now())).toBe('lost');
+    expect(await owner.store.runs.begin(mine!.ref, Date.now())).toBe('begun');
+    expect(await stranger.store.runs.end(mine!.ref, ENDED, RESULT)).toBeUndefined();
+    expect(await owner.store.runs.end(mine!.ref, ENDED, RESULT)).toEqual({});
+    expect(await stranger.store.runs.claim([WANTED])).toHaveLength(1);
+  });
+
+  it('free the runs of one that is gone', async () => {
+    const place = newPlace();
+    const shared = await openShared(place);
+    const [dead, other] = [await enter(shared, place), await enter(shared, place)];
+    const run = newRun();
+    await dead.store.runs.insert(run);
+    const [claimed] = await dead.store.runs.claim([WANTED]);
+    await dead.store.runs.begin(claimed!.ref, Date.now());
+    dead.ports.cut();
+    expect(await dead.share.end()).toBe(1);
+    expect(await other.store.runs.claim([WANTED])).toMatchObject([{ runId: run.runId, starts: 1 }]);
+  });
+
+  const LEFT: [string, (store: Store, run: NewRun, ref: RunRef) => Promise<unknown>][] = [
+    ['came in', store => store.runs.insert(newRun())],
+    ['was given up', (store, _run, ref) => store.runs.withdraw(ref)],
+    ['is to be cancelled', (store, run) => store.runs.cancel(run.projectId, run.runId)],
+    ['has ended and made room', (store, _run, ref) => store.runs.end(ref, ENDED, RESULT)],
+    ['was released', store => store.release()],
+  ];
+
+  it.each(LEFT)('tells the others of a run that %s', async (_, leave) => {
+    const place = newPlace();
+    const shared = await openShared(place);
+    const [one, other] = [await enter(shared, place), await enter(shared, place)];
+    const run = newRun();
+    await one.store.runs.insert(run);
+    const [claimed] = await one.store.runs.claim([WANTED]);
+    const told = vi.fn();
+    await other.store.backlog(); // it has heard of all that was before
+    other.store.watch(told);
+    await one.store.runs.begin(claimed!.ref, Date.now());
+    await leave(one.store, run, claimed!.ref);
+    await vi.waitUntil(() => told.mock.calls.length > 0, WAIT);
+    expect(told).toHaveBeenCalledOnce();
+  });
+
+  it('lets the process with the directory delete old runs', async () => {
+    const place = newPlace();
+    const shared = await openShared(place);
+    const { store } = await enter(shared, place);
+    await store.runs.insert(newRun());
+    const [claimed] = await store.runs.claim([WANTED]);
+    await store.runs.end(claimed!.ref, ENDED, RESULT);
+    expect(await shared.runs.prune(ENDED.endedAt + 1, 10)).toBe(1);
+    expect(await store.runs.find('p-demo', claimed!.runId)).toBeUndefined();
   });
 
   it('is unavailable for all while the database cannot be written, and nothing is lost', async () => {

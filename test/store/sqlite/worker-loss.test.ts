@@ -5,8 +5,11 @@
 import { Worker } from 'node:worker_threads';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { attempt, newDelivery, temporaryDirectory } from '../samples.ts';
+import type { NewRun } from '../../../src/store/runs.ts';
+import { attempt, newDelivery, newRun, temporaryDirectory } from '../samples.ts';
 import { openTestStore } from './opening.ts';
+
+const WEBHOOK = { target: 'https://receiver.example/hook', confidential: {} };
 
 const workers: Worker[] = vi.hoisted(() => []);
 
@@ -57,6 +60,31 @@ describe('a lost thread', () => {
     expect(new Set(await Promise.all(rounds))).toEqual(new Set([true]));
     const found = await Promise.all(deliveries.map(({ runId }) => store.find(runId)));
     expect(found.filter(record => record?.state !== 'delivered' || record.attempts.length !== 1)).toEqual([]);
+  });
+
+  it.each([1, 5, 20])('in the middle of runs, after %d turns', async count => {
+    const store = await openHere();
+    const wanted = [{ projectId: 'p-demo', app: 'hello', limit: 1_000, each: false }];
+    const end = { state: 'succeeded', endedAt: Date.now(), statusCode: 200 } as const;
+    const carryOut = async (run: NewRun) => {
+      expect(await store.runs.insert(run)).toEqual({ outcome: 'inserted' });
+      const claimed = await store.runs.claim(wanted);
+      return Promise.all(
+        claimed.map(async ({ ref, runId }) => {
+          expect(await store.runs.begin(ref, Date.now())).toBe('begun');
+          return store.runs.end(ref, end, { delivery: newDelivery({ runId }) });
+        }),
+      );
+    };
+    const runs = Array.from({ length: 200 }, () => newRun({ webhook: WEBHOOK }));
+    const carried = Promise.all(runs.map(carryOut));
+    await turns(count);
+    await workers.at(-1)!.terminate();
+    const refs = (await carried).flat().map(ended => ended?.delivery);
+    expect(new Set(refs)).toHaveLength(200);
+    const found = await Promise.all(runs.map(({ runId }) => store.runs.find('p-demo', runId)));
+    expect(found.filter(record => record?.state !== 'succeeded' || record.starts !== 1)).toEqual([]);
+    expect((await store.backlog()).pending.get('p-demo')).toBe(200);
   });
 
   it('with nothing to do is replaced before anyone asks', async () => {

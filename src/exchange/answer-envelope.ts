@@ -193,7 +193,7 @@ class EnvelopeAnswer implements Answer {
       const encoder = createEncoder(kind, this.#head.contentType);
       const encoded = encoder.push(bytes);
       if (encoded === undefined) continue;
-      const file = run.webhook === undefined ? undefined : deps.spool.create(run.runId);
+      const file = run.keeping === undefined ? undefined : deps.spool.create(run.runId);
       this.#stream = { kind, encoder, file };
       caller.head(this.statusCode, undefined, envelopeHeaders(this.#app.headers, run.runId));
       this.#emit(Buffer.concat([Buffer.from(envelopeHead(run, this.#head, kind)), encoded]));

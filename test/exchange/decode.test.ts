@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { codingsOf, decodeSmall, decodeStream } from '../../src/gateway/decode.ts';
+import { codingsOf, decodeSmall, decodeStream } from '../../src/exchange/decode.ts';
 
 describe('the codings of a Content-Encoding', () => {
   it.each<[string | undefined, string[] | undefined]>([

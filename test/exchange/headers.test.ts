@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RawAnswer } from '../support/caller.ts';
-import { openRig, type Rig } from './rig.ts';
+import { openRig, type Rig } from '../gateway/rig.ts';
 
 let rig: Rig;
 /** Answers with the headers that the app got, as on the wire. */

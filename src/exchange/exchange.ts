@@ -1,16 +1,15 @@
 /**
  * One call between caller, app and store.
  *
- * The app's answer streams to the caller; with a webhook it is captured on the way. When the answer is
- * complete its delivery is stored, and only then, or after `commitWait`, is the very end released to the
- * caller. A caller who hangs up ends a call without a webhook; one with a webhook goes on without it.
- * What fails before the answer has begun becomes a problem (502, 504), what fails later a cut connection;
- * either is delivered as an `error`.
+ * The app's answer streams to the caller; where it is to be kept (with a webhook, or in the background) it is
+ * captured on the way. When the answer is complete it is kept, and only then, or after `commitWait`, is the
+ * very end released to the caller. A caller who hangs up ends a call whose answer is for nobody else; others go
+ * on without it. What fails before the answer has begun becomes a problem (502, 504), what fails later a cut
+ * connection; either is kept as an `error`.
  */
 import type { Duplex } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
-import type { Accepted } from '../delivery/dispatcher.ts';
 import { errorEnvelope, type Finish } from '../delivery/envelope.ts';
 import { isEventStream } from '../delivery/result.ts';
 import { Problem } from '../errors.ts';
@@ -21,21 +20,20 @@ import type { Answer, AppHead } from './answer.ts';
 import { createEnvelopeAnswer } from './answer-envelope.ts';
 import { createPassedAnswer } from './answer-passed.ts';
 import { appFailure, mayBeCrash } from './app-failure.ts';
-import type { Caller } from './caller.ts';
+import type { CallerSide } from './caller-side.ts';
 import { decodeHeaders, decodeReason, headerValue, interimHeaders } from './headers.ts';
-import type { Run } from './run.ts';
+import type { Keeping, Run } from './run.ts';
 import type { Spool } from './spool.ts';
 
 export interface ExchangeDeps {
-  /** Resolves once the delivery is durable. */
-  readonly accept: (delivery: Accepted) => Promise<void>;
   readonly spool: Spool;
   readonly clock: Clock;
   readonly log: Logger;
   readonly maxBody: number;
-  readonly commitWait: number;
+  /** How long the end of an answer waits until it is kept; for ever where absent. */
+  readonly commitWait?: number;
   /** The store took longer than `commitWait`. */
-  readonly onLateCommit: () => void;
+  readonly onLateCommit?: () => void;
 }
 
 /** How a call ended, for its log line and metrics. */
@@ -47,25 +45,33 @@ export interface CallEnd {
 export interface ExchangeEvents {
   /** The caller has its answer, or will never have one. */
   ended(end: CallEnd): void;
-  /** Nothing is left to do: the delivery, where there is one, is stored. */
+  /** Nothing is left to do: the answer is kept, where it is to be. */
   settled(): void;
 }
 
+interface Complete {
+  readonly statusCode: number;
+  readonly finish: Finish;
+  readonly body: () => NewBody | Promise<NewBody>;
+  readonly problem?: Problem;
+}
+
 /** nginx's word for a caller who hung up: no status was sent. */
-const CALLER_GONE = 499;
+export const CALLER_GONE = 499;
 
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly deps: ExchangeDeps;
   readonly run: Run;
-  readonly caller: Caller;
+  readonly caller: CallerSide;
   readonly #on: ExchangeEvents;
   #controller: Dispatcher.DispatchController | undefined;
   #answer: Answer | undefined;
   #lease: Lease | undefined;
   #blocks = 0;
+  #reached = false;
   #ended = false;
 
-  constructor(deps: ExchangeDeps, run: Run, caller: Caller, on: ExchangeEvents) {
+  constructor(deps: ExchangeDeps, run: Run, caller: CallerSide, on: ExchangeEvents) {
     this.deps = deps;
     this.run = run;
     this.caller = caller;
@@ -76,6 +82,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Nothing more is to happen between caller and app. */
   get over(): boolean {
     return this.#ended;
+  }
+
+  /** A connection to the app was there, and so the app may have seen something of the call. */
+  get reached(): boolean {
+    return this.#reached;
   }
 
   /** Takes the place that the app has for the call; false, and gives it back, where it comes too late. */
@@ -91,6 +102,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (this.#ended) controller.abort(new Error('the call has ended'));
+    else this.#reached = true;
   }
 
   onResponseStart(
@@ -146,8 +158,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * The answer is complete: stores its delivery where one is asked for, then lets `release` give the caller
-   * the end.
+   * The answer is complete: keeps it where that is asked for, then lets `release` give the caller the end.
    */
   complete(
     statusCode: number,
@@ -156,12 +167,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
     release: () => void,
   ): void {
     this.#close();
-    if (this.run.webhook === undefined) {
+    const { keeping } = this.run;
+    if (keeping === undefined) {
       this.#release(release);
       this.#end({ status: statusCode });
       return;
     }
-    this.#deliver(statusCode, finish, body, () => {
+    this.#keep(keeping, { statusCode, finish, body }, () => {
       this.#release(release);
       this.#on.ended({ status: this.caller.gone ? CALLER_GONE : statusCode });
     });
@@ -190,7 +202,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const statusCode = begun ? this.#answer!.statusCode : problem.status;
     if (begun) this.caller.cut();
     const end = { status: statusCode, code: problem.code };
-    if (this.run.webhook === undefined || !problem.ofApp) {
+    const { keeping } = this.run;
+    if (keeping === undefined || !keeping.keeps(problem)) {
       if (!begun) this.caller.problem(problem);
       this.#end(end);
       return;
@@ -198,74 +211,49 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const finish = this.finish();
     const error = { type: problem.code, message: problem.message };
     const body = { bytes: errorEnvelope(this.run, { statusCode }, error, finish) };
-    this.#deliver(
-      statusCode,
-      finish,
-      () => body,
-      () => {
-        if (!begun) this.caller.problem(problem);
-        this.#on.ended(end);
-      },
-    );
+    this.#keep(keeping, { statusCode, finish, body: () => body, problem }, () => {
+      if (!begun) this.caller.problem(problem);
+      this.#on.ended(end);
+    });
   }
 
-  #deliver(
-    statusCode: number,
-    finish: Finish,
-    body: () => NewBody | Promise<NewBody>,
-    release: () => void,
-  ): void {
+  #keep(keeping: Keeping, answer: Complete, release: () => void): void {
     const { clock, commitWait, onLateCommit } = this.deps;
-    let cancel: (() => void) | undefined;
+    let released = false;
+    let cancel = (): void => {};
     const settle = (): void => {
-      if (cancel === undefined) return;
+      if (released) return;
+      released = true;
       cancel();
-      cancel = undefined;
       release();
     };
-    cancel = clock.after(commitWait, () => {
-      onLateCommit();
-      settle();
-    });
-    void this.#store(statusCode, finish, body)
+    if (commitWait !== undefined) {
+      cancel = clock.after(commitWait, () => {
+        onLateCommit?.();
+        settle();
+      });
+    }
+    void store(keeping, answer)
       .catch(error => {
-        this.deps.log.error(
-          { run_id: this.run.runId, err: error as Error },
-          'a delivery could not be stored',
-        );
+        this.deps.log.error({ run_id: this.run.runId, err: error as Error }, 'an answer could not be kept');
       })
       .then(settle)
       .finally(() => this.#on.settled());
   }
 
-  async #store(statusCode: number, finish: Finish, body: () => NewBody | Promise<NewBody>): Promise<void> {
-    const { runId, projectId, app, webhook } = this.run;
-    const made = body();
-    await this.deps.accept({
-      runId,
-      projectId,
-      app,
-      statusCode,
-      target: webhook!.target,
-      confidential: webhook!.confidential,
-      createdAt: finish.completedAt,
-      body: made instanceof Promise ? await made : made,
-    });
-  }
-
   #callerGone(): void {
-    if (this.#ended || this.run.webhook !== undefined) return;
+    if (this.#ended || this.run.keeping !== undefined) return;
     this.#close();
     this.#controller?.abort(new Error('the caller hung up'));
     this.#answer?.discard();
     this.#end({ status: CALLER_GONE });
   }
 
-  /** The caller never sent the whole request: there is no run to go on with. */
+  /** There is no call to go on with: its caller never sent all of it, or somebody else carries it out. */
   abandon(): void {
     if (this.#ended) return;
     this.#close();
-    this.#controller?.abort(new Error('the request broke off'));
+    this.#controller?.abort(new Error('the call was given up'));
     this.#answer?.discard();
     this.#end({ status: CALLER_GONE });
   }
@@ -288,4 +276,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#ended = true;
     this.#lease?.done();
   }
+}
+
+async function store(keeping: Keeping, { finish, body, ...answer }: Complete): Promise<void> {
+  const made = body();
+  const { completedAt } = finish;
+  await keeping.keep({ ...answer, completedAt, body: made instanceof Promise ? await made : made });
 }

@@ -13,7 +13,7 @@ import {
 } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/waiting.ts';
-import { type Delivered, openRig, type Rig } from './rig.ts';
+import { type Delivered, openRig, type Rig } from '../gateway/rig.ts';
 
 const MIB = 1024 * 1024;
 const MAX_BODY = MIB;

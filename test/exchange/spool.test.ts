@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { createSpool, type Spool, type SpoolFile } from '../../src/gateway/spool.ts';
+import { createSpool, type Spool, type SpoolFile } from '../../src/exchange/spool.ts';
 import { createLogger } from '../../src/log.ts';
 import type { NewBody } from '../../src/store/store.ts';
 import { mountTmpfs } from '../store/sqlite/tmpfs.ts';

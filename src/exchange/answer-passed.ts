@@ -35,7 +35,7 @@ class PassedAnswer implements Answer {
       : length === undefined
         ? Number.POSITIVE_INFINITY
         : Number(length);
-    if (run.webhook === undefined) return;
+    if (run.keeping === undefined) return;
     this.#capture = new Capture({
       run,
       head: { statusCode: status, contentType: headerValue(headers, 'content-type') },

@@ -1,0 +1,11 @@
+/** A span of time as people read it: in two units at most, and no finer than it matters. */
+export function readableTime(span: number): string {
+  const ms = Math.round(span);
+  const seconds = Math.floor(ms / 1000);
+  const minutes = Math.floor(seconds / 60);
+  if (ms < 1000) return `${ms} ms`;
+  if (seconds < 10) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
+  if (seconds < 60) return `${seconds} s`;
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
