@@ -16,7 +16,7 @@ export function requestOf(
   body: Body | undefined,
 ): Dispatcher.DispatchOptions {
   return {
-    method: run.method as Dispatcher.HttpMethod,
+    method: run.method,
     path: pathAt(way, run.path, run.query),
     headers: ['Host', way.host, ...run.headers],
     body: body === undefined ? (app.runtime === 'cortex' ? NO_PARAMETERS : null) : contentOf(body),
