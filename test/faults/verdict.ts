@@ -18,7 +18,7 @@ export type Lost = (sent: Post, next: Post) => boolean;
 export const ended: Lost = ({ node, life }, next) => next.lives[node] > life;
 
 /** Those of which the receiver has not yet seen as much as it must. */
-export function unmet(answers: readonly WholeAnswer[], posts: Posts): string[] {
+export function unmet(answers: readonly Pick<WholeAnswer, 'runId'>[], posts: Posts): string[] {
   return answers.map(({ runId }) => runId).filter(runId => !hasMetItsFate(runId, posts.get(runId)));
 }
 

@@ -8,18 +8,14 @@ import type { Confidential } from '../store.ts';
 import type { Database, Statement } from './connection.ts';
 import { firstId } from './partitions.ts';
 import { runRefOf } from './run-hold.ts';
+import { DETAILED } from './run-tables.ts';
 import type { Times } from './times.ts';
-
-/** Each is looked up by its id, however many the planner takes them for. */
-const DETAILED = (taken: string) => `
-  SELECT q.id, q.project, q.app, q.starts, q.cancelled, r.method, r.path, r.query, r.target, r.created_at,
-    r.key_id, r.headers, r.sealed
-  FROM ${taken} q JOIN afterword_runs r ON r.id = ANY (ARRAY[q.id])`;
 
 const TAKE: Statement = {
   name: 'afterword_claim_runs',
-  text: DETAILED(`afterword_claim_runs($1::int, $2::int, $3::text[], $4::text[], $5::text[], $6::int[],
-    $7::bool[])`),
+  text: `
+    SELECT * FROM afterword_claim_runs($1::int, $2::int, $3::text[], $4::text[], $5::text[], $6::int[],
+      $7::bool[])`,
 };
 
 const TAKE_STRAYS: Statement = {

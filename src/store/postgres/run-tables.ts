@@ -9,6 +9,12 @@ import { FILLERS, QUEUE_STORAGE } from './queue-storage.ts';
 const OF_APP = (project: string, app: string) =>
   `(project, app) >= (${project}, ${app}) AND (project, app) <= (${project}, ${app})`;
 
+/** What is told of claimed runs. Each is looked up by its id, however many the planner takes them for. */
+export const DETAILED = (taken: string) => `
+  SELECT q.id, q.project, q.app, q.starts, q.cancelled, r.method, r.path, r.query, r.target, r.created_at,
+    r.key_id, r.headers, r.sealed
+  FROM ${taken} q JOIN afterword_runs r ON r.id = ANY (ARRAY[q.id])`;
+
 /** Runs that are only to be ended; a claim takes no more of them at once. */
 const MARKED_AT_ONCE = 500;
 
@@ -48,11 +54,16 @@ export const RUN_TABLES = `
 
   -- Of each wanted app: as many as there is room for, and those that are only to be ended. Where the limit is
   -- for all nodes together, they take turns at an app; each statement sees what was committed before it, and
-  -- so what the node before has taken. The locks have an order, so that nobody waits in a circle.
+  -- so what the node before has taken. Hence the details are read here as well: whoever calls this does not see
+  -- a run that came while it waited for its turn. The locks have an order, so that nobody waits in a circle.
   CREATE FUNCTION afterword_claim_runs(
     me integer, number integer, keys text[], projects text[], apps text[], limits integer[], each boolean[]
-  ) RETURNS SETOF afterword_run_queue ROWS 10
+  ) RETURNS TABLE (
+    id uuid, project text, app text, starts integer, cancelled boolean, method text, path text, query text,
+    target text, created_at double precision, key_id text, headers bytea, sealed bytea
+  ) ROWS 10
     LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+      #variable_conflict use_column
       DECLARE
         wanted record;
         room integer;
@@ -73,13 +84,15 @@ export const RUN_TABLES = `
           SELECT wanted.most - count(*) INTO room FROM afterword_run_queue q
           WHERE q.owner IS NOT NULL AND q.project = wanted.project AND q.app = wanted.app
             AND (q.owner = me OR NOT wanted.each_node) AND (q.begun_at IS NOT NULL OR NOT q.cancelled);
-          RETURN QUERY UPDATE afterword_run_queue SET owner = me, claim = number WHERE id = ANY (ARRAY(
-            SELECT m.id FROM afterword_unowned_runs(
-              keys, wanted.project, wanted.app, true, ${MARKED_AT_ONCE}) m
-            UNION ALL
-            SELECT u.id FROM afterword_unowned_runs(
-              keys, wanted.project, wanted.app, false, greatest(room, 0)) u
-          )) RETURNING *;
+          RETURN QUERY WITH taken AS (
+            UPDATE afterword_run_queue SET owner = me, claim = number WHERE id = ANY (ARRAY(
+              SELECT m.id FROM afterword_unowned_runs(
+                keys, wanted.project, wanted.app, true, ${MARKED_AT_ONCE}) m
+              UNION ALL
+              SELECT u.id FROM afterword_unowned_runs(
+                keys, wanted.project, wanted.app, false, greatest(room, 0)) u
+            )) RETURNING *
+          ) ${DETAILED('taken')};
         END LOOP;
       END
     $$;

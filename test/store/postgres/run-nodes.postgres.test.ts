@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../../src/log.ts';
 import type { Lease } from '../../../src/store/postgres/lease.ts';
+import { RUN_LOCK_CLASS } from '../../../src/store/postgres/partitions.ts';
 import { keepUp } from '../../../src/store/postgres/upkeep.ts';
 import {
   type ClaimedRun,
@@ -95,6 +96,23 @@ describe('limits', () => {
     expect(
       await database.query('SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()'),
     ).toEqual([{ deadlocks: 0 }]);
+  });
+
+  // It took them, but read their details as of the moment before its turn, and so told nobody of them.
+  it('give a claim that had to wait for its turn what came meanwhile', async () => {
+    const database = await createDatabase();
+    const store = await node(database);
+    const turn = `${RUN_LOCK_CLASS}, hashtext(format('%s/p-demo/hello', current_schema()))`;
+    const before = await insertRuns(store, 1);
+    await database.query(`SELECT pg_advisory_lock(${turn})`);
+    const claimed = store.runs.claim(wanted(4));
+    const waiters = `pg_locks l JOIN pg_database d ON d.oid = l.database
+      WHERE d.datname = current_database() AND locktype = 'advisory' AND NOT granted`;
+    await until(async () => (await count(database, waiters)) > 0);
+    const meanwhile = await insertRuns(store, 1);
+    await database.query(`SELECT pg_advisory_unlock(${turn})`);
+    const runIds = (await claimed).map(({ runId }) => runId);
+    expect(runIds).toEqual([...before, ...meanwhile].map(({ runId }) => runId));
   });
 
   it('are not touched by an owner that nobody knows', async () => {
