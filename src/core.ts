@@ -89,8 +89,9 @@ export function createCore(options: CoreOptions): Core {
     },
     async takeCalls() {
       await spool.start();
-      runs.start();
-      return gateway?.listen(config.listen);
+      const listening = await gateway?.listen(config.listen);
+      runs.start(); // last: where the address is taken, there is nothing to stop
+      return listening;
     },
     async endCalls(stop) {
       await Promise.all([gateway?.stop(stop), runs.stop(stop)]);
