@@ -10,7 +10,9 @@
  * again that it lives; one that could not for too long has lost its tenure, and others may have taken over.
  * An attempt may be sent only in the tenure in which it was counted.
  */
+import type { Ledger } from './ledger.ts';
 import type { RunStore } from './runs.ts';
+import type { StatsStore } from './stats.ts';
 
 export type DeliveryState = 'pending' | 'delivered' | 'failed' | 'cancelled';
 export type FailureReason = 'exhausted' | 'rejected' | 'blocked';
@@ -47,6 +49,8 @@ export interface NewDelivery {
   /** When the answer was complete, in milliseconds since the epoch. */
   readonly createdAt: number;
   readonly confidential: Confidential;
+  /** The trace that the call belongs to (W3C Trace Context), where it has one. */
+  readonly traceparent?: string;
   /** On disk already (fsynced) where it is a file. */
   readonly body: NewBody;
   /** True when the inserting node sends it itself; otherwise it waits for a claim. */
@@ -64,6 +68,7 @@ export interface PendingDelivery {
   readonly target: string;
   readonly createdAt: number;
   readonly confidential: Confidential;
+  readonly traceparent?: string;
   /** Rounds begin at 1; a redelivery by hand starts the next. */
   readonly round: number;
   /** Attempts of this round that count. */
@@ -105,6 +110,8 @@ export type Next =
 export interface AttemptRecord extends AttemptResult {
   readonly round: number;
   readonly trigger: AttemptTrigger;
+  /** Where it went, if not to the delivery's own target. */
+  readonly target?: string;
 }
 
 export interface DeliveryRecord {
@@ -117,6 +124,9 @@ export interface DeliveryRecord {
   readonly state: DeliveryState;
   readonly reason?: FailureReason;
   readonly round: number;
+  /** Where its present round goes, or its last one went, if not to its own target. */
+  readonly otherTarget?: string;
+  readonly traceparent?: string;
   readonly attempts: readonly AttemptRecord[];
   /** When the next attempt is due, while pending. */
   readonly dueAt?: number;
@@ -132,6 +142,9 @@ export interface Backlog {
 export interface Store {
   /** Asynchronous calls. What is said below of ownership (`recover`, `release`, `watch`) is said of them too. */
   readonly runs: RunStore;
+  /** What people ask of deliveries, and do to them. */
+  readonly ledger: Ledger;
+  readonly stats: StatsStore;
 
   /** Opens, migrates and locks. Throws a StartError with a message for the operator. */
   open(): Promise<void>;
