@@ -5,15 +5,19 @@
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type Admin, createAdmin, type Readiness } from './admin.ts';
+import { createAccess } from './api/access.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { AppConfig, Config } from './config/config.ts';
 import { type Core, createCore } from './core.ts';
 import { createStore } from './create-store.ts';
+import { createAuthenticator } from './gateway/auth.ts';
 import type { Logger } from './log.ts';
 import { createScratch, newNodeId } from './node.ts';
 import { createRetention, type Retention } from './retention.ts';
 import { createHost, type Host } from './runtime/host.ts';
 import type { Store } from './store/store.ts';
+import type { Tracing } from './trace.ts';
+import { openTracing } from './trace/open.ts';
 
 export interface ServiceOptions {
   readonly config: Config;
@@ -40,6 +44,7 @@ export interface Service {
 interface Identity {
   readonly nodeId: string;
   readonly spoolDir: string;
+  readonly tracing: Tracing | undefined;
 }
 
 interface Parts {
@@ -98,7 +103,8 @@ class Node implements Service {
     // The embedded store keeps the files that it gets, in its directory; a database is given their contents.
     const scratch = database && createScratch({ data, nodeId, log: this.#log });
     const spoolDir = scratch?.dir ?? join(data, 'spool');
-    const { store, host, core, admin, retention } = this.#build({ nodeId, spoolDir });
+    const tracing = this.#openTracing();
+    const { store, host, core, admin, retention } = this.#build({ nodeId, spoolDir, tracing });
 
     if (scratch) await this.#begin(scratch.start(), () => scratch.stop());
     await this.#begin(store.open(), () => store.close());
@@ -135,12 +141,21 @@ class Node implements Service {
     return started;
   }
 
+  /** Ends last, when nothing more can begin a span. */
+  #openTracing(): Tracing | undefined {
+    const { config, version, log } = this.#options;
+    if (config.tracing === undefined) return undefined;
+    const tracing = openTracing({ config: config.tracing, version, clock: this.#clock, log });
+    this.#started.defer(() => tracing.stop());
+    return tracing;
+  }
+
   async #startApps(host: Host): Promise<void> {
     this.#host = host;
     await this.#begin(host.start(), () => host.stop());
   }
 
-  #build({ nodeId, spoolDir }: Identity): Parts {
+  #build({ nodeId, spoolDir, tracing }: Identity): Parts {
     const { config, version } = this.#options;
     const [log, clock] = [this.#log, this.#clock];
     const store = createStore({ config, nodeId, spoolDir, clock, log });
@@ -151,13 +166,18 @@ class Node implements Service {
       store,
       shared: config.database !== undefined,
       host,
+      hosted: async () => host.states(),
       spoolDir,
       listeners: () => this.#listeners,
       clock,
       log,
+      tracing,
     });
-    const { metrics } = core;
-    const admin = createAdmin({ token: config.adminToken, metrics, readiness: this.#readiness(store) });
+    const { metrics, api } = core;
+    const { adminToken: token, projects } = config;
+    const authenticator = createAuthenticator({ projects, clock, log });
+    const access = createAccess({ adminToken: token, authenticator });
+    const admin = createAdmin({ token, metrics, readiness: this.#readiness(store), access, api, log });
     const retention = createRetention({ store, clock, log, config });
     return { store, host, core, admin, retention };
   }

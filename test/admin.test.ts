@@ -2,10 +2,14 @@
  * The admin listener: alive, ready, and what has been counted, for those who may see it. No URL, host,
  * project or id becomes a label.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createAdmin, type Readiness } from '../src/admin.ts';
+import { request } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type AdminOptions, createAdmin, type Readiness } from '../src/admin.ts';
+import { createAccess } from '../src/api/access.ts';
+import { Problem } from '../src/errors.ts';
 import { createMetrics } from '../src/metrics.ts';
 import { openInbox } from './support/inbox.ts';
+import { captureLog } from './support/log.ts';
 import { startService } from './support/service.ts';
 import { openStage } from './support/stage.ts';
 
@@ -18,7 +22,36 @@ const metrics = createMetrics({
   storeAvailable: () => true,
   runsHeld: () => 0,
 });
-const admin = createAdmin({ token: TOKEN, metrics, readiness: () => obstacle });
+/** Knows the one token of the one project. */
+const authenticator = {
+  check(projectId: string, authorization: string | undefined): void {
+    if (projectId !== PROJECT || authorization !== PROJECT_TOKEN) throw new Problem('unauthorized');
+  },
+};
+const PROJECT = 'p-test';
+const claims = Buffer.from(JSON.stringify({ project_id: PROJECT })).toString('base64url');
+const PROJECT_TOKEN = `Bearer e30.${claims}.x`;
+
+const logged = captureLog();
+
+/** Tells who asks, in place of the API. */
+const api: AdminOptions['api'] = (_req, res, { projectId, runId }) => {
+  res.setHeader('X-Request-Id', runId);
+  res.end(`${projectId ?? 'all'}\n`);
+};
+
+function adminWith(token: string | undefined, readiness: Readiness = () => undefined) {
+  return createAdmin({
+    token,
+    metrics,
+    readiness,
+    access: createAccess({ adminToken: token, authenticator }),
+    api,
+    log: logged.log,
+  });
+}
+
+const admin = adminWith(TOKEN, () => obstacle);
 
 beforeAll(async () => {
   url = `http://127.0.0.1:${(await admin.listen({ host: '127.0.0.1', port: 0 })).port}`;
@@ -67,7 +100,7 @@ describe('the admin listener', () => {
   });
 
   it('shows metrics to all where there is no token', async () => {
-    const open = createAdmin({ token: undefined, metrics, readiness: () => undefined });
+    const open = adminWith(undefined);
     const { port } = await open.listen({ host: '127.0.0.1', port: 0 });
     expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(200);
     await open.stop();
@@ -81,10 +114,89 @@ describe('the admin listener', () => {
   });
 
   it('tells the operator when its port is taken', async () => {
-    const other = createAdmin({ token: TOKEN, metrics, readiness: () => undefined });
+    const other = adminWith(TOKEN);
     const port = Number(new URL(url).port);
     await expect(other.listen({ host: '127.0.0.1', port })).rejects.toThrow(/the port is taken/);
     await other.stop();
+  });
+});
+
+describe('the API on the admin listener', () => {
+  const API = '/api/v1/deliveries';
+  const asked = async (base: string, headers: Record<string, string>): Promise<[number, string]> => {
+    const { status, text } = await send(base, headers);
+    return [status, status === 200 ? text.trim() : (JSON.parse(text) as { code: string }).code];
+  };
+
+  /** As it is: fetch does not let a Host be chosen. */
+  function send(base: string, headers: Record<string, string>): Promise<{ status: number; text: string }> {
+    return new Promise((resolve, reject) => {
+      request(`${base}${API}`, { headers }, res => {
+        let text = '';
+        res.setEncoding('utf8').on('data', (piece: string) => void (text += piece));
+        res.on('end', () => resolve({ status: res.statusCode!, text }));
+      })
+        .on('error', reject)
+        .end();
+    });
+  }
+
+  it('is for holders of the admin token, or of a project’s, each with what is theirs', async () => {
+    const { host } = new URL(url);
+    const cases: readonly [Record<string, string>, [number, string]][] = [
+      [{ authorization: `Bearer ${TOKEN}` }, [200, 'all']],
+      [{ authorization: PROJECT_TOKEN }, [200, PROJECT]],
+      [{ authorization: `${PROJECT_TOKEN}x` }, [401, 'unauthorized']],
+      [{ authorization: `Bearer ${TOKEN}x` }, [401, 'unauthorized']],
+      [{ authorization: TOKEN }, [401, 'unauthorized']],
+      [{ authorization: 'Bearer' }, [401, 'unauthorized']],
+      [{}, [401, 'unauthorized']],
+      [{ authorization: `Bearer ${TOKEN}`, origin: `http://${host}` }, [200, 'all']],
+      [{ authorization: `Bearer ${TOKEN}`, origin: 'http://elsewhere.example' }, [403, 'foreign_origin']],
+      [{ authorization: `Bearer ${TOKEN}`, origin: 'null' }, [403, 'foreign_origin']],
+      [{ authorization: `Bearer ${TOKEN}`, host: 'admin.example' }, [200, 'all']],
+    ];
+    for (const [headers, answer] of cases)
+      expect([headers, await asked(url, headers)]).toEqual([headers, answer]);
+  });
+
+  it('is for everybody on the machine where there is no admin token, but for no web page', async () => {
+    const open = adminWith(undefined);
+    const { port } = await open.listen({ host: '127.0.0.1', port: 0 });
+    const base = `http://127.0.0.1:${port}`;
+    const cases: readonly [Record<string, string>, [number, string]][] = [
+      [{}, [200, 'all']],
+      [{ host: `localhost:${port}` }, [200, 'all']],
+      [{ host: `[::1]:${port}` }, [200, 'all']],
+      [{ authorization: PROJECT_TOKEN }, [200, PROJECT]],
+      [{ authorization: 'Bearer x' }, [401, 'unauthorized']],
+      [{ origin: 'https://elsewhere.example' }, [403, 'foreign_origin']],
+      [{ host: 'rebound.example', origin: 'http://rebound.example' }, [403, 'foreign_origin']],
+      [{ host: 'rebound.example' }, [403, 'foreign_origin']],
+    ];
+    for (const [headers, answer] of cases)
+      expect([headers, await asked(base, headers)]).toEqual([headers, answer]);
+    await open.stop();
+  });
+
+  it('logs what is done, with its outcome, and neither a token nor a query', async () => {
+    const before = logged.lines.length;
+    await get(`${API}?app=x`, { method: 'POST', headers: { authorization: `Bearer ${TOKEN}` } });
+    await get(API, { method: 'DELETE' });
+    await vi.waitFor(() =>
+      expect(logged.lines.slice(before).filter(({ level }) => level === 'info')).toMatchObject([
+        { msg: 'admin request', method: 'POST', path: API, status: 200 },
+        { msg: 'admin request', method: 'DELETE', path: API, status: 401 },
+      ]),
+    );
+    expect(JSON.stringify(logged.lines)).not.toMatch(/app=x|a token for/);
+  });
+
+  it('tells a stranger what is wanted, and nothing else', async () => {
+    const { status, headers, text } = await get(API);
+    expect([status, headers.get('content-type')]).toEqual([401, 'application/problem+json']);
+    expect(headers.get('www-authenticate')).toBe('Bearer realm="afterword admin"');
+    expect(JSON.parse(text)).toMatchObject({ run_id: headers.get('x-request-id') });
   });
 });
 
@@ -108,9 +220,9 @@ describe('the metrics of a service', () => {
     await expect.poll(read).toMatch(/deliveries_settled_total\{state="delivered",reason="none"\} 1/);
     const text = await read();
     for (const line of [
-      'afterword_calls_total{runtime="custom",status="2xx",webhook="no"} 1',
-      'afterword_calls_total{runtime="custom",status="2xx",webhook="yes"} 2',
-      'afterword_calls_total{runtime="none",status="4xx",webhook="no"} 1',
+      'afterword_calls_total{runtime="custom",status="2xx",webhook="no",async="no"} 1',
+      'afterword_calls_total{runtime="custom",status="2xx",webhook="yes",async="no"} 2',
+      'afterword_calls_total{runtime="none",status="4xx",webhook="no",async="no"} 1',
       'afterword_attempts_total{outcome="2xx"} 1',
       'afterword_attempts_total{outcome="4xx"} 1',
       'afterword_commit_duration_seconds_count 2',

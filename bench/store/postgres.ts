@@ -2,6 +2,7 @@
  * Databases of the store on PostgreSQL: on a server that the bench starts with the settings of a small real
  * one, or on the server that it is given.
  */
+import { hostOf } from '../../src/store/ledger.ts';
 import { DAY_MS, dayOf, firstId, PARTITIONED } from '../../src/store/postgres/partitions.ts';
 import { createDatabaseOn, type Database } from '../../test/support/postgres-database.ts';
 import { startServer } from '../../test/support/postgres-server.ts';
@@ -33,8 +34,9 @@ interface Filling {
 const FILL: readonly Filling[] = [
   {
     sql: `${ROWS}
-      INSERT INTO afterword_deliveries (id, project, app, target, status, created_at, key_id, sealed, body)
-      SELECT id, $5, $6, $7, $8, ms, '00000000', $9, $10 FROM past`,
+      INSERT INTO afterword_deliveries
+        (id, project, app, target, host, status, created_at, key_id, sealed, body)
+      SELECT id, $5, $6, $7, $11, $8, ms, '00000000', $9, $10 FROM past`,
     values: ({ from, size }) => [
       PROJECT,
       APP,
@@ -42,6 +44,7 @@ const FILL: readonly Filling[] = [
       STATUS,
       Buffer.alloc(SEALED_BYTES),
       bodyOf(runIdOf(from), size),
+      hostOf(TARGET),
     ],
   },
   {
@@ -52,8 +55,9 @@ const FILL: readonly Filling[] = [
   },
   {
     sql: `${ROWS}
-      INSERT INTO afterword_settled (id, state, round, settled_at) SELECT id, 1, 1, ms + 50 FROM past`,
-    values: () => [],
+      INSERT INTO afterword_settled (id, state, round, settled_at, project, app, host, last_status)
+      SELECT id, 1, 1, ms + 50, $5, $6, $7, $8 FROM past`,
+    values: () => [PROJECT, APP, hostOf(TARGET), STATUS],
   },
 ];
 

@@ -5,7 +5,7 @@
 import { z } from '@hono/zod-openapi';
 import { formatDuration, parseDuration } from '../config/units.ts';
 import type { RunState } from '../store/runs.ts';
-import { runIdAt } from './cursor.ts';
+import { name, nextCursor, PAGE, projectParameter, time, uuid, wrong } from './parameters.ts';
 
 const RUN_STATES = [
   'queued',
@@ -15,25 +15,12 @@ const RUN_STATES = [
   'cancelled',
 ] as const satisfies readonly RunState[];
 
-const APP_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
-const DEFAULT_LIMIT = 50;
-const MAX_LIMIT = 200;
 const MAX_WAIT_MS = 300_000;
 
-/** What is wrong with a parameter; one that is given twice comes as a list. */
-const wrong = (text: string) => ({
-  error: ({ input }: { readonly input?: unknown }) => (Array.isArray(input) ? 'must be given once' : text),
-});
-
-const WRONG_LIMIT = wrong(`must be a whole number from 1 to ${MAX_LIMIT}`);
-const WRONG_CURSOR = wrong('must be a next_cursor as it was given');
 const WRONG_WAIT = wrong(`must be a duration from 0s to ${formatDuration(MAX_WAIT_MS)}, such as 30s`);
 
-const runId = z.uuidv7().lowercase();
-const isRunId = (text: string): boolean => runId.safeParse(text).success;
-
 export const RunParams = z.object({
-  run_id: runId.openapi({ format: 'uuid', description: 'Of the 202 that took the call' }),
+  run_id: uuid.openapi({ format: 'uuid', description: 'Of the 202 that took the call' }),
 });
 
 export const RunQuery = z.strictObject({
@@ -52,27 +39,11 @@ export const RunQuery = z.strictObject({
 });
 
 export const RunListQuery = z.strictObject({
+  project: projectParameter,
   state: z.enum(RUN_STATES, wrong(`must be one of ${RUN_STATES.join(', ')}`)).optional(),
-  app: z
-    .string(wrong('must be the name of an app'))
-    .regex(APP_NAME, wrong('must be the name of an app'))
-    .optional(),
-  limit: z
-    .string(WRONG_LIMIT)
-    .regex(/^\d+$/, WRONG_LIMIT)
-    .transform(Number)
-    .pipe(z.number().min(1, WRONG_LIMIT).max(MAX_LIMIT, WRONG_LIMIT))
-    .default(DEFAULT_LIMIT)
-    .openapi({ type: 'integer', minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT }),
-  cursor: z
-    .string(WRONG_CURSOR)
-    .transform(runIdAt)
-    .refine(isRunId, WRONG_CURSOR)
-    .optional()
-    .openapi({ type: 'string', description: '`next_cursor` of the page before' }),
+  app: name('an app').optional(),
+  ...PAGE,
 });
-
-const time = z.iso.datetime();
 
 const RunDelivery = z
   .object({
@@ -123,6 +94,6 @@ export const RunWithAnswer = Run.extend({
 export const RunList = z
   .object({
     runs: z.array(Run),
-    next_cursor: z.string().nullable().openapi({ description: 'Null on the last page' }),
+    next_cursor: nextCursor,
   })
   .openapi('RunList');

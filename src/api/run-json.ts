@@ -22,7 +22,7 @@ export function openingOf(run: RunRecord): string {
   return `${JSON.stringify(factsOf(run)).slice(0, -1)},`;
 }
 
-function factsOf(run: RunRecord): z.output<typeof RunFacts> {
+export function factsOf(run: RunRecord): z.output<typeof RunFacts> {
   const { state, createdAt, startedAt, endedAt, starts, cancelling, target, delivery } = run;
   return {
     state,
@@ -35,7 +35,7 @@ function factsOf(run: RunRecord): z.output<typeof RunFacts> {
   };
 }
 
-const isoTime = (ms: number): string => new Date(ms).toISOString();
+export const isoTime = (ms: number): string => new Date(ms).toISOString();
 
 /** Receivers are often told apart by a secret in the query. */
 function shown(target: string): string {

@@ -3,7 +3,7 @@
  * with its answer, which passes through as it is stored.
  */
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
-import { createRoute, type RouteConfigToTypedResponse, type z } from '@hono/zod-openapi';
+import { createRoute, type RouteConfigToTypedResponse } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { Problem } from '../errors.ts';
 import type { Logger } from '../log.ts';
@@ -11,20 +11,21 @@ import type { RunFilter, RunPage, RunRecord } from '../store/runs.ts';
 import type { Body } from '../store/store.ts';
 import { cursorAt } from './cursor.ts';
 import { problemAnswers } from './problems.ts';
-import { type ApiEnv, createRouter, type Router } from './router.ts';
+import { answerOf, type ApiEnv, createRouter, projectOf, type Router } from './router.ts';
 import { RunList, RunListQuery, RunParams, RunQuery, RunWithAnswer } from './run-contract.ts';
 import { openingOf, runJson } from './run-json.ts';
 import { openAnswer, sendAnswer } from './stored-answer.ts';
 
 /** What the API needs of runs. */
 export interface Runs {
-  find(projectId: string, runId: string): Promise<RunRecord | undefined>;
+  /** Of any project where that is undefined. */
+  find(projectId: string | undefined, runId: string): Promise<RunRecord | undefined>;
   result(projectId: string, runId: string): Promise<Body | undefined>;
   list(filter: RunFilter, page: RunPage): Promise<RunRecord[]>;
   /** False where the project has no such run that has not ended. */
   cancel(projectId: string, runId: string): Promise<boolean>;
   /** The run as soon as it has ended, or as it is when the time is up or `signal` aborts. */
-  wait(projectId: string, runId: string, until: RunWait): Promise<RunRecord | undefined>;
+  wait(projectId: string | undefined, runId: string, until: RunWait): Promise<RunRecord | undefined>;
 }
 
 export interface RunWait {
@@ -39,11 +40,6 @@ export interface RunRoutesOptions {
 
 /** How long a cancelled run may take to end before it is told as it is. */
 const CANCEL_WAIT_MS = 5_000;
-
-const answerOf = <Schema extends z.ZodType>(schema: Schema, description: string) => ({
-  description,
-  content: { 'application/json': { schema } },
-});
 
 const listRuns = createRoute({
   method: 'get',
@@ -95,6 +91,12 @@ export function createRunRoutes({ runs, log }: RunRoutesOptions): Router {
     }
   }
 
+  async function find(c: Context<ApiEnv>, runId: string): Promise<RunRecord> {
+    const run = await runs.find(c.env.call.projectId, runId);
+    if (run === undefined) throw new Problem('run_not_found');
+    return run;
+  }
+
   async function answer(c: Context<ApiEnv>, run: RunRecord | undefined): Promise<RunResponse> {
     if (run === undefined) throw new Problem('run_not_found');
     if (run.endedAt === undefined) return c.json(runJson(run), 200);
@@ -102,23 +104,26 @@ export function createRunRoutes({ runs, log }: RunRoutesOptions): Router {
     await using stored = body && (await openAnswer(body));
     if (stored === undefined) return c.json({ ...runJson(run), result_expired: true as const }, 200);
     const { res, call } = c.env;
-    await sendAnswer(res, openingOf(run), stored, error => {
+    await sendAnswer(res, { opening: openingOf(run) }, stored, error => {
       log.error({ err: error, run_id: call.runId }, 'the answer of a run could not be read to its end');
     });
     return RESPONSE_ALREADY_SENT as RunResponse & Response;
   }
 
-  return createRouter()
+  return createRouter('run_not_found')
     .openapi(listRuns, async c => {
-      const { state, app, limit, cursor } = c.req.valid('query');
-      const { projectId } = c.env.call;
-      const found = await runs.list(
-        { projectId, ...(app !== undefined && { app }), ...(state !== undefined && { state }) },
-        { limit: limit + 1, ...(cursor !== undefined && { before: cursor }) },
-      );
-      const page = found.slice(0, limit);
-      const next = found.length > limit ? cursorAt(page.at(-1)!.runId) : null;
-      return c.json({ runs: page.map(runJson), next_cursor: next }, 200);
+      const { project, state, app, limit, cursor } = c.req.valid('query');
+      const projectId = projectOf(c.env.call, project);
+      const filter = {
+        ...(projectId !== undefined && { projectId }),
+        ...(app !== undefined && { app }),
+        ...(state !== undefined && { state }),
+      };
+      const page = { limit: limit + 1, ...(cursor !== undefined && { before: cursor }) };
+      const found = await runs.list(filter, page);
+      const shown = found.slice(0, limit);
+      const next = found.length > limit ? cursorAt(shown.at(-1)!.runId) : null;
+      return c.json({ runs: shown.map(runJson), next_cursor: next }, 200);
     })
     .openapi(getRun, async c => {
       const { run_id: runId } = c.req.valid('param');
@@ -126,11 +131,11 @@ export function createRunRoutes({ runs, log }: RunRoutesOptions): Router {
       return answer(c, await (wait > 0 ? waitFor(c, runId, wait) : runs.find(c.env.call.projectId, runId)));
     })
     .openapi(cancelRun, async c => {
-      const { run_id: runId } = c.req.valid('param');
-      const { projectId } = c.env.call;
-      if (await runs.cancel(projectId, runId)) return answer(c, await waitFor(c, runId, CANCEL_WAIT_MS));
-      const run = await runs.find(projectId, runId);
-      if (run !== undefined && run.state !== 'cancelled') throw new Problem('run_ended');
-      return answer(c, run);
+      const run = await find(c, c.req.valid('param').run_id);
+      if (await runs.cancel(run.projectId, run.runId))
+        return answer(c, await waitFor(c, run.runId, CANCEL_WAIT_MS));
+      const ended = await find(c, run.runId);
+      if (ended.state !== 'cancelled') throw new Problem('run_ended');
+      return answer(c, ended);
     });
 }

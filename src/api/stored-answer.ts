@@ -1,6 +1,7 @@
 /**
- * The answer that a run ended with, as it is sent on: one JSON object of any size, which may lie in a file or
- * come in pieces. Its opening brace is left out, so that something else can be said before its first key.
+ * The answer that a run ended with, or the body of a delivery, as it is sent on: one JSON object of any size,
+ * which may lie in a file or come in pieces. Its opening brace is left out, so that something else can be said
+ * before its first key.
  */
 import { createReadStream } from 'node:fs';
 import type { ServerResponse } from 'node:http';
@@ -35,18 +36,26 @@ export async function openAnswer(body: Body): Promise<StoredAnswer | undefined> 
   };
 }
 
+/** What is said around it. */
+export interface Surroundings {
+  /** Stands in for the brace. */
+  readonly opening: string;
+  readonly closing?: string;
+}
+
 /**
- * Sends it behind `opening`, which stands in for the brace. Where it breaks off, so does the connection, and
- * nobody can take what came for the whole; `onUnreadable` is told when the fault was on this side.
+ * Where it breaks off, so does the connection, and nobody can take what came for the whole; `onUnreadable` is
+ * told when the fault was on this side.
  */
 export async function sendAnswer(
   res: ServerResponse,
-  opening: string,
+  { opening, closing = '' }: Surroundings,
   { size, content }: StoredAnswer,
   onUnreadable: (error: unknown) => void,
 ): Promise<void> {
-  const beginning = Buffer.from(opening);
-  res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': beginning.byteLength + size });
+  const [beginning, end] = [Buffer.from(opening), Buffer.from(closing)];
+  const length = beginning.byteLength + size + end.byteLength;
+  res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': length });
   if (res.req.method === 'HEAD') {
     res.end();
     return;
@@ -59,6 +68,7 @@ export async function sendAnswer(
       onUnreadable(error);
       throw error;
     }
+    if (end.byteLength > 0) yield end;
   }
   res.setTimeout(STALL_MS, () => res.destroy());
   await pipeline(pieces, res).catch(() => {});

@@ -125,6 +125,37 @@ export interface DatabaseConfig {
   readonly connections: number;
 }
 
+/** Who decides which calls are traced: `parentbased`, the caller where it says; otherwise, and of the rest, this. */
+export type SamplerName =
+  | 'always_on'
+  | 'always_off'
+  | 'traceidratio'
+  | 'parentbased_always_on'
+  | 'parentbased_always_off'
+  | 'parentbased_traceidratio';
+
+export interface SamplerConfig {
+  readonly name: SamplerName;
+  /** Of those that go by the ratio. */
+  readonly ratio: number;
+}
+
+export interface TracingConfig {
+  /** Where spans are sent to, with which headers, and for how long at most. */
+  readonly endpoint: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly timeout: number;
+  /** What is said of the service with them. */
+  readonly resource: Readonly<Record<string, string>>;
+  readonly sampler: SamplerConfig;
+  /** How they are gathered before that. */
+  readonly batch: {
+    readonly scheduledDelayMillis: number;
+    readonly maxQueueSize: number;
+    readonly maxExportBatchSize: number;
+  };
+}
+
 export interface Config {
   readonly listen: Address;
   readonly admin: Address;
@@ -147,4 +178,6 @@ export interface Config {
   readonly appTimeout: number;
   /** What the processes of apps get of the service's environment. */
   readonly appEnvironment: Readonly<Record<string, string>>;
+  /** Absent: nothing is traced. */
+  readonly tracing?: TracingConfig;
 }

@@ -15,6 +15,7 @@ import { Mistakes } from './mistakes.ts';
 import { checkProjects } from './projects.ts';
 import { ASYNC, NAMED, NESTED, TOP, WEBHOOKS } from './schema.ts';
 import { Settings } from './settings.ts';
+import { readTracing } from './tracing.ts';
 import type { Environment } from './variables.ts';
 
 export interface ConfigSources {
@@ -59,6 +60,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
     logLevel,
     appTimeout,
   } = whole(top);
+  const tracing = readTracing(sources.env, settings.warnings);
   const config: Config = {
     listen,
     admin,
@@ -75,6 +77,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
     async: runs,
     appTimeout,
     appEnvironment: environmentOfApps(sources.env, referred),
+    ...(tracing !== undefined && { tracing }),
   };
   return {
     config,

@@ -6,6 +6,7 @@
 import type { Clock } from '../clock.ts';
 import { type Logger, silentLogger } from '../log.ts';
 import type { AttemptTimings, Body, Confidential } from '../store/store.ts';
+import type { TraceContext } from '../trace.ts';
 import { Answer } from './answer.ts';
 import { type Clients, createClients } from './clients.ts';
 import { type ConnectTimings, createDialer, type Lookup, systemLookup } from './connect.ts';
@@ -24,6 +25,8 @@ export interface AttemptRequest {
   readonly number: number;
   /** Send the Standard Webhooks headers besides. */
   readonly standardWebhooks: boolean;
+  /** Where the attempt is traced. */
+  readonly trace?: TraceContext | undefined;
   /** Asked right before the request is written, and before each piece of a body that comes in pieces. */
   readonly permitted: () => boolean;
 }
@@ -146,7 +149,7 @@ async function post({ target, message, answer, clients }: Post): Promise<Connect
 
 /** A flat list of names and values. There is no Accept-Encoding: the answer is kept as it comes. */
 async function attemptHeaders({ request, payload, userAgent, timestamp }: Exchange): Promise<string[]> {
-  const { runId, number, standardWebhooks, confidential } = request;
+  const { runId, number, standardWebhooks, confidential, trace } = request;
   const { secret, authorization } = confidential;
   const digest =
     secret === undefined ? undefined : await payload.sign({ secret, requestId: runId, timestamp });
@@ -155,6 +158,7 @@ async function attemptHeaders({ request, payload, userAgent, timestamp }: Exchan
   headers.push('X-Service-Webhook-Timestamp', String(timestamp), 'X-Service-Webhook-Attempt', String(number));
   if (digest !== undefined) headers.push('X-Service-Webhook-Signature', serviceSignature(digest));
   if (authorization !== undefined) headers.push('Authorization', authorization);
+  if (trace !== undefined) headers.push('traceparent', trace.traceparent);
   if (!standardWebhooks) return headers;
   headers.push('webhook-id', runId, 'webhook-timestamp', String(timestamp));
   if (digest !== undefined) headers.push('webhook-signature', standardSignature(digest));

@@ -184,6 +184,7 @@ class MemoryDispatcher implements Dispatcher {
         undo();
         return;
       }
+      this.#options.events?.made?.(delivery);
       // Whoever awaits this goes on first: a caller's answer may hang on it.
       setImmediate(() => {
         if (arriving) this.#arriving -= 1;
@@ -192,6 +193,7 @@ class MemoryDispatcher implements Dispatcher {
       });
     } catch (error) {
       undo();
+      this.#options.events?.storeFailed?.('insert_delivery');
       throw error;
     }
   }

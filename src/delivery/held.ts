@@ -25,9 +25,10 @@ export interface HandOff {
 
 /** Straight from its call. */
 export function heldByHandOff({ ref, delivery, guest, counted, bytes }: HandOff): Held {
-  const { runId, app, target, createdAt, confidential } = delivery;
+  const { runId, app, target, createdAt, confidential, traceparent } = delivery;
+  const of = traceparent === undefined ? {} : { traceparent };
   const first = { round: 1, attempts: counted ? 1 : 0, trigger: 'automatic', dueAt: createdAt } as const;
-  return { ...guest, ...first, counted, ref, runId, app, target, createdAt, confidential, bytes };
+  return { ...guest, ...first, ...of, counted, ref, runId, app, target, createdAt, confidential, bytes };
 }
 
 /** From the store. */

@@ -20,6 +20,7 @@ export const ATTEMPT_ERRORS = [
   'body_missing',
   'secret_unreadable',
   'interrupted',
+  'cancelled',
   'other',
 ] as const;
 

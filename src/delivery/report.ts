@@ -8,14 +8,16 @@ import { type Held, withoutQuery } from './held.ts';
 
 export type Settled = Exclude<Next, { state: 'pending' }>;
 
+/** Whose attempt it was, or who ended. */
+export type ReportedDelivery = Pick<Held, 'projectId' | 'origin' | 'round'>;
+
 export interface DispatcherEvents {
-  readonly attempt?: (attempt: {
-    readonly status?: number;
-    readonly error?: string;
-    readonly queueMs: number;
-    readonly totalMs: number;
-  }) => void;
-  readonly settled?: (next: Settled) => void;
+  /** A delivery is durable. */
+  readonly made?: (delivery: { readonly projectId: string }) => void;
+  /** The store refused one. */
+  readonly storeFailed?: (operation: 'insert_delivery') => void;
+  readonly attempt?: (result: AttemptResult, delivery: ReportedDelivery) => void;
+  readonly settled?: (next: Settled, delivery: ReportedDelivery) => void;
 }
 
 export interface Report {
@@ -26,7 +28,6 @@ export interface Report {
 export function createReport({ log, events }: { log: Logger; events: DispatcherEvents }): Report {
   return {
     attempt(held, result, next) {
-      const { queueMs, totalMs } = result.timings;
       log.info(
         {
           run_id: held.runId,
@@ -36,12 +37,12 @@ export function createReport({ log, events }: { log: Logger; events: DispatcherE
           attempt: result.number,
           round: held.round,
           ...answerOf(result),
-          duration_ms: Math.round(totalMs),
+          duration_ms: Math.round(result.timings.totalMs),
           next: next.state,
         },
         'attempt',
       );
-      events.attempt?.({ ...answerOf(result), queueMs, totalMs });
+      events.attempt?.(result, held);
     },
     settled(held, result, next) {
       if (next.state === 'failed') {
@@ -49,7 +50,7 @@ export function createReport({ log, events }: { log: Logger; events: DispatcherE
         const { reason } = next;
         log.error({ run_id: held.runId, target, reason, ...answerOf(result) }, 'delivery failed');
       }
-      events.settled?.(next);
+      events.settled?.(next, held);
     },
   };
 }

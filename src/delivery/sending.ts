@@ -5,6 +5,7 @@
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../log.ts';
 import type { Body, Next, Store } from '../store/store.ts';
+import type { OpenSpan, SpanEnd, Tracing } from '../trace.ts';
 import type { Outcome, Sender, Withheld } from './attempt.ts';
 import type { Held } from './held.ts';
 import { judgeOutcome } from './outcome.ts';
@@ -19,6 +20,8 @@ export interface SendingOptions {
   readonly log: Logger;
   /** Whether a project wants the Standard Webhooks headers. */
   readonly standardWebhooks: (projectId: string) => boolean;
+  /** Absent: nothing is traced. */
+  readonly tracing?: Tracing | undefined;
 }
 
 /** What came of an attempt, and what follows. */
@@ -40,7 +43,7 @@ export interface Sending {
 
 /** Undefined when the delivery is no longer this node's to send. */
 export async function sendHeld(
-  { store, sender, clock, random, log, standardWebhooks }: SendingOptions,
+  { store, sender, clock, random, log, standardWebhooks, tracing }: SendingOptions,
   { held, tenure, kept }: Sending,
 ): Promise<Sent | Withheld | undefined> {
   const { ref, runId, projectId, target, confidential } = held;
@@ -58,6 +61,7 @@ export async function sendHeld(
   if (body === undefined) {
     return { outcome: { error: 'body_missing', startedAt, timings: { totalMs: 0 } }, next: BODY_LOST };
   }
+  const span = tracing && spanOf(tracing, held);
   const outcome = await sender.send({
     runId,
     target,
@@ -65,9 +69,21 @@ export async function sendHeld(
     body,
     number,
     standardWebhooks: standardWebhooks(projectId),
+    trace: span?.context,
     permitted: () => store.tenure === tenure,
   });
+  // What was not sent is no attempt, and its span is not told.
   if ('withheld' in outcome) return outcome;
+  span?.end(endOf(outcome));
   const verdict = judgeOutcome(outcome);
   return { outcome, next: afterAttempt({ verdict, attempts: number, now: clock.now(), random }) };
+}
+
+function spanOf(tracing: Tracing, held: Held): OpenSpan {
+  const { runId, projectId, app, round, origin, traceparent, attempts: number } = held;
+  return tracing.attempt({ runId, projectId, app, round, origin, traceparent, number });
+}
+
+function endOf({ status, error }: Outcome): SpanEnd {
+  return { ...(status !== undefined && { status }), ...(error !== undefined && { error }) };
 }

@@ -8,7 +8,9 @@ import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
 import { UsageError } from '../errors.ts';
 
-export type BlockReason = 'not_global' | 'own_listener' | 'unparsable';
+export const BLOCK_REASONS = ['not_global', 'own_listener', 'unparsable'] as const;
+
+export type BlockReason = (typeof BLOCK_REASONS)[number];
 
 export type Verdict = { readonly allowed: true } | { readonly allowed: false; readonly reason: BlockReason };
 

@@ -4,6 +4,8 @@
  * (RFC 9110, section 7.6.1), before anything of ours is added.
  */
 
+import type { TraceContext } from '../trace.ts';
+
 /** Flat list: name, value, name, value, … */
 export type RawHeaders = readonly string[];
 
@@ -32,6 +34,9 @@ const NOT_FOR_APPS = new Set([
 
 /** Of a cortex call: replaced by what is so for all of them. */
 const NOT_FOR_FUNCTIONS = new Set(['accept-encoding', 'content-type', 'content-length']);
+
+/** Of a call that is traced: replaced by its own. */
+const OF_THE_TRACE = new Set(['traceparent', 'tracestate']);
 
 /** Of a cortex answer: they speak of bytes that the envelope replaces. */
 const REPLACED_BY_ENVELOPE = new Set([
@@ -92,6 +97,8 @@ export interface ForwardedCall {
   readonly forwardAuthorization: boolean;
   /** A cortex call: a body of JSON parameters, checked on its way, and an answer that is to be wrapped. */
   readonly parameters: boolean;
+  /** Where the call is traced. */
+  readonly trace?: TraceContext | undefined;
 }
 
 /** What the app gets of the caller's headers. */
@@ -116,6 +123,7 @@ export function requestHeaders(headers: RawHeaders, call: ForwardedCall): string
     }
     if (lower === 'authorization' && !call.forwardAuthorization) continue;
     if (call.parameters && NOT_FOR_FUNCTIONS.has(lower)) continue;
+    if (call.trace !== undefined && OF_THE_TRACE.has(lower)) continue;
     out.push(name, value);
   }
   if (call.parameters) out.push('Content-Type', 'application/json', 'Accept-Encoding', 'identity');
@@ -123,7 +131,23 @@ export function requestHeaders(headers: RawHeaders, call: ForwardedCall): string
   out.push('X-Forwarded-For', forwardedFor + call.remoteAddress);
   if (forwardedHost !== '' || host !== '') out.push('X-Forwarded-Host', forwardedHost || host);
   out.push('X-Forwarded-Proto', forwardedProto || 'http');
+  if (call.trace !== undefined) pushTrace(out, call.trace);
   return out;
+}
+
+/** Headers that were made ready before, with another trace in place of theirs. */
+export function withTrace(headers: RawHeaders, trace: TraceContext): string[] {
+  const out: string[] = [];
+  for (let i = 0; i < headers.length; i += 2) {
+    if (!OF_THE_TRACE.has(headers[i]!.toLowerCase())) out.push(headers[i]!, headers[i + 1]!);
+  }
+  pushTrace(out, trace);
+  return out;
+}
+
+function pushTrace(out: string[], { traceparent, tracestate }: TraceContext): void {
+  out.push('traceparent', traceparent);
+  if (tracestate !== undefined) out.push('tracestate', tracestate);
 }
 
 /** What the caller gets of a custom app's headers; `Trailer` only where trailers can follow. */

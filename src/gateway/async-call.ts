@@ -12,6 +12,7 @@ import { type CallEnd, CALLER_GONE } from '../exchange/exchange.ts';
 import type { Spool } from '../exchange/spool.ts';
 import type { Logger } from '../log.ts';
 import { type NewRun, REQUEST_SUFFIX, type RunInsertion } from '../store/runs.ts';
+import type { TraceContext } from '../trace.ts';
 import type { Caller } from './caller.ts';
 import type { RequestedWebhook } from './endpoint.ts';
 import { headersFor } from './forward.ts';
@@ -45,6 +46,8 @@ export interface AsyncRequest {
   readonly path: string;
   readonly query: string | undefined;
   readonly webhook: RequestedWebhook | undefined;
+  /** Where the call is traced. */
+  readonly trace: TraceContext | undefined;
 }
 
 /** How it ended; the run is the one that the caller was told of. */
@@ -140,11 +143,11 @@ class AsyncCall {
   }
 
   async #run(): Promise<NewRun> {
-    const { req, app, path, query, webhook } = this.#request;
+    const { req, app, path, query, webhook, trace } = this.#request;
     const { runId } = this.#caller;
     const body = await this.#body.keep();
     // `Host` comes first, and is for whoever sends the request to the app.
-    const [, , ...headers] = headersFor(req, { config: app, runId }, '');
+    const [, , ...headers] = headersFor(req, { config: app, runId }, '', trace);
     return {
       runId,
       projectId: app.projectId,

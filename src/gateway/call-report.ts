@@ -1,18 +1,22 @@
 /**
- * What a call tells the outside when it ends: one log line and one event for the metrics. Neither the token,
- * nor the secret, nor any query appears.
+ * What a call tells the outside when it ends: one log line, one event for the metrics, and its span where it is
+ * traced. Neither the token, nor the secret, nor any query appears.
  */
 import type { Clock } from '../clock.ts';
 import type { Runtime } from '../config/config.ts';
-import type { Problem } from '../errors.ts';
+import type { Problem, ProblemCode } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import type { CallEnd } from '../exchange/exchange.ts';
+import type { CallSpan, SpanEnd } from '../trace.ts';
 import type { CallTarget } from './route.ts';
 
 /** What a call looked like, for metrics. */
 export interface CallEvent extends CallEnd {
+  /** Undefined where the call is nobody's: it was not read so far, or its token was not good. */
+  readonly projectId: string | undefined;
   readonly runtime: Runtime | 'none';
   readonly webhook: boolean;
+  readonly async: boolean;
   readonly durationMs: number;
 }
 
@@ -20,8 +24,13 @@ export interface CallEvents {
   call(event: CallEvent): void;
 }
 
+/** Where it is traced. */
+interface Traced {
+  readonly span: CallSpan | undefined;
+}
+
 /** A call that ended before it had an app, as far as it was read. */
-export interface RefusedCall {
+export interface RefusedCall extends Traced {
   readonly runId: string;
   readonly method: string | undefined;
   readonly target: CallTarget | undefined;
@@ -30,7 +39,7 @@ export interface RefusedCall {
 }
 
 /** A call that had an app. */
-export interface EndedCall {
+export interface EndedCall extends Traced {
   readonly runId: string;
   readonly projectId: string;
   readonly app: string;
@@ -43,7 +52,7 @@ export interface EndedCall {
 }
 
 /** A request that the service has answered itself. */
-export interface ServedRequest {
+export interface ServedRequest extends Traced {
   readonly runId: string;
   readonly method: string | undefined;
   readonly target: CallTarget;
@@ -63,29 +72,40 @@ interface CallReportOptions {
   readonly events: CallEvents;
 }
 
+/** Problems of callers who are not the project's. */
+const STRANGERS: ReadonlySet<ProblemCode> = new Set(['unauthorized', 'wrong_project']);
+
 export function createCallReport({ clock, log, events }: CallReportOptions): CallReport {
   return {
-    refused({ runId, method, target, startedAt, problem }) {
+    refused({ runId, method, target, startedAt, problem, span }) {
       const durationMs = clock.elapsed() - startedAt;
       const end = { status: problem.status, code: problem.code };
-      events.call({ ...end, runtime: 'none', webhook: false, durationMs });
       const { projectId, app, rest } = target ?? {};
+      const own = STRANGERS.has(problem.code) ? undefined : projectId;
+      events.call({ ...end, projectId: own, runtime: 'none', webhook: false, async: false, durationMs });
+      span?.end({ status: end.status, error: end.code, projectId, app });
       const call = { run_id: runId, project_id: projectId, app, method, path: rest };
       log.info({ ...call, ...end, duration_ms: rounded(durationMs) }, 'call');
     },
-    ended({ runId, projectId, app, runtime, method, path, startedAt, webhook, async }, end) {
+    ended({ runId, projectId, app, runtime, method, path, startedAt, webhook, async, span }, end) {
       const durationMs = clock.elapsed() - startedAt;
-      events.call({ ...end, runtime, webhook, durationMs });
+      events.call({ ...end, projectId, runtime, webhook, async, durationMs });
+      span?.end({ ...spanEndOf(end), projectId, app });
       const call = { run_id: runId, project_id: projectId, app, method, path };
       const asked = async ? { webhook, async } : { webhook };
       log.info({ ...call, ...end, duration_ms: rounded(durationMs), ...asked }, 'call');
     },
-    served({ runId, method, target: { projectId, app, rest }, startedAt, status }) {
+    served({ runId, method, target: { projectId, app, rest }, startedAt, status, span }) {
+      span?.end({ status, projectId });
       const request = { run_id: runId, project_id: projectId, method, path: `/${app}${rest}` };
       const duration_ms = rounded(clock.elapsed() - startedAt);
       log.info({ ...request, status, duration_ms }, 'request');
     },
   };
+}
+
+function spanEndOf({ status, code }: CallEnd): SpanEnd {
+  return code === undefined ? { status } : { status, error: code };
 }
 
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;

@@ -3,10 +3,11 @@
  * header `X-Webhook-Secret`. Neither value is ever repeated in an error: both may carry credentials.
  */
 import type { ProjectConfig } from '../config/config.ts';
+import { percentDecode } from '../delivery/percent.ts';
 import type { TargetPolicy } from '../delivery/target.ts';
+import { readTargetUrl, type TargetUrl } from '../delivery/target-url.ts';
 import { Problem } from '../errors.ts';
 import type { Confidential } from '../store/store.ts';
-import { percentDecode } from './query.ts';
 
 export interface WebhookReading {
   /** The raw value of `webhookEndpoint`, and the raw headers of the call. */
@@ -23,7 +24,6 @@ export interface RequestedWebhook {
 }
 
 const SECRET_HEADER = 'x-webhook-secret';
-const MAX_ENDPOINT = 2048;
 const MAX_SECRET = 1024;
 
 export function readWebhook(reading: WebhookReading): RequestedWebhook | undefined {
@@ -32,8 +32,7 @@ export function readWebhook(reading: WebhookReading): RequestedWebhook | undefin
   const secret = readSecret(rawHeaders);
   if (endpoint === undefined) return undefined;
 
-  const url = parseEndpoint(endpoint);
-  const authorization = takeUserInfo(url);
+  const { url, authorization } = parseEndpoint(endpoint);
   const verdict = policy.judgeUrl(url);
   if (!verdict.allowed) {
     throw new Problem('forbidden_target', `webhookEndpoint names a forbidden address (${verdict.reason})`);
@@ -67,36 +66,14 @@ function keyBytes(secret: string): Uint8Array {
   return new Uint8Array(Buffer.from(secret, 'latin1'));
 }
 
-function parseEndpoint(raw: string): URL {
+function parseEndpoint(raw: string): TargetUrl {
   if (raw === '') throw invalidEndpoint('is empty');
+  // What was not escaped stays as it is, so what is wrong with the raw value is found in the decoded one.
   const value = percentDecode(raw);
   if (value === undefined) throw invalidEndpoint('is not percent-encoded UTF-8');
-  if (value.length > MAX_ENDPOINT) throw invalidEndpoint(`is longer than ${MAX_ENDPOINT} characters`);
-  // Covers the raw value too: decoding leaves what was not escaped as it is.
-  if (/[\s\p{Cc}]/u.test(value)) throw invalidEndpoint('holds white space or control characters');
-  // Asked of the string, since the URL parser also takes `http:host` and `http:///host`.
-  if (!/^https?:\/\/[^/?#\\]/i.test(value)) throw invalidEndpoint('is not an absolute http or https URL');
-  const url = URL.parse(value);
-  if (url === null) throw invalidEndpoint('is not a valid URL');
-  url.hash = '';
-  return url;
-}
-
-/** Moves `user:password@` out of the URL into the value of a Basic header (RFC 7617). */
-function takeUserInfo(url: URL): string | undefined {
-  if (url.username === '' && url.password === '') return undefined;
-  const user = percentDecode(url.username);
-  const password = percentDecode(url.password);
-  if (user === undefined || password === undefined) {
-    throw invalidEndpoint('holds a user name or password that is not percent-encoded UTF-8');
-  }
-  // RFC 7617, 2: a colon ends the user name, and neither part holds control characters.
-  if (user.includes(':') || /\p{Cc}/u.test(user + password)) {
-    throw invalidEndpoint('holds a user name or password that a Basic header cannot carry');
-  }
-  url.username = '';
-  url.password = '';
-  return `Basic ${Buffer.from(`${user}:${password}`, 'utf8').toString('base64')}`;
+  const target = readTargetUrl(value);
+  if ('wrong' in target) throw invalidEndpoint(target.wrong);
+  return target;
 }
 
 function invalidEndpoint(what: string): Problem {

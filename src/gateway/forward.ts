@@ -9,6 +9,7 @@ import { requestHeaders } from '../exchange/headers.ts';
 import type { Run } from '../exchange/run.ts';
 import { pathAt, type Way, type Ways } from '../exchange/ways.ts';
 import type { Lease } from '../runtime/host.ts';
+import type { TraceContext } from '../trace.ts';
 import { bodyAsIs, parametersOf, type RequestBody } from './request-body.ts';
 
 export interface ForwardingDeps {
@@ -49,10 +50,12 @@ export function createForwarding({ ways, problemOf }: ForwardingDeps): Forwardin
       const { config } = exchange.run;
       const way = ways.to(config);
       withLease(exchange, way, lease => {
+        const trace =
+          exchange.run.span && exchange.trace({ method: req.method!, host: way.host, path: way.base + path });
         const options = {
           method: req.method as Dispatcher.HttpMethod,
           path: pathAt(way, path, query),
-          headers: headersFor(req, exchange.run, way.host),
+          headers: headersFor(req, exchange.run, way.host, trace),
           body: config.runtime === 'cortex' ? parametersOf(body) : bodyAsIs(body),
         };
         lease.pool.dispatch(options, exchange);
@@ -61,7 +64,9 @@ export function createForwarding({ ways, problemOf }: ForwardingDeps): Forwardin
     upgrade(exchange, req, { path, query }) {
       const way = ways.to(exchange.run.config);
       withLease(exchange, way, lease => {
-        const headers = headersFor(req, exchange.run, way.host);
+        const trace =
+          exchange.run.span && exchange.trace({ method: 'GET', host: way.host, path: way.base + path });
+        const headers = headersFor(req, exchange.run, way.host, trace);
         const options = { method: 'GET', path: pathAt(way, path, query), headers } as const;
         lease.pool.dispatch({ ...options, upgrade: 'websocket' }, exchange);
       });
@@ -74,6 +79,7 @@ export function headersFor(
   req: IncomingMessage,
   { config, runId }: Pick<Run, 'config' | 'runId'>,
   host: string,
+  trace: TraceContext | undefined,
 ): string[] {
   return requestHeaders(req.rawHeaders, {
     runId,
@@ -81,5 +87,6 @@ export function headersFor(
     host,
     forwardAuthorization: config.forwardAuthorization,
     parameters: config.runtime === 'cortex',
+    trace,
   });
 }

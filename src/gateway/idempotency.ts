@@ -3,20 +3,14 @@
  * runs once. A fingerprint tells the same call sent again from another one under the same key.
  */
 import { createHash, type Hash } from 'node:crypto';
-import { Problem } from '../errors.ts';
 import { headerValues, type RawHeaders } from '../exchange/headers.ts';
-
-const VISIBLE_ASCII = /^[\x21-\x7e]*$/;
-const MAX_KEY = 255;
+import { checkedKey, invalidKey } from '../idempotency-key.ts';
 
 export function readIdempotencyKey(rawHeaders: RawHeaders): string | undefined {
   const [key, ...more] = headerValues(rawHeaders, 'idempotency-key');
   if (key === undefined) return undefined;
   if (more.length > 0) throw invalidKey('is given more than once');
-  if (key === '') throw invalidKey('is empty');
-  if (key.length > MAX_KEY) throw invalidKey(`is longer than ${MAX_KEY} characters`);
-  if (!VISIBLE_ASCII.test(key)) throw invalidKey('holds other than visible ASCII characters');
-  return key;
+  return checkedKey(key);
 }
 
 /** What makes a call the same, its body aside. */
@@ -33,8 +27,4 @@ export function beginFingerprint({ app, method, path, query, target }: CallShape
   // As JSON no two shapes have the same bytes, wherever one part ends and the next begins.
   const shape = JSON.stringify([app, method, path, query ?? null, target ?? null]);
   return createHash('sha256').update(shape);
-}
-
-function invalidKey(what: string): Problem {
-  return new Problem('invalid_idempotency_key', `Idempotency-Key ${what}`);
 }

@@ -17,10 +17,12 @@ import type { Spool } from '../exchange/spool.ts';
 import { createWays, type Ways } from '../exchange/ways.ts';
 import type { Logger } from '../log.ts';
 import type { Lessor } from '../runtime/host.ts';
+import type { CallSpan, TraceContext, Tracing } from '../trace.ts';
 import { type AsyncCallDeps, createAsyncCall, type Runs } from './async-call.ts';
 import type { Authenticator } from './auth.ts';
 import { type CallEvents, type CallReport, createCallReport } from './call-report.ts';
 import { Caller } from './caller.ts';
+import { callerTrace, tracedCall } from './caller-trace.ts';
 import { readWebhook, type RequestedWebhook } from './endpoint.ts';
 import { type AppTarget, createForwarding, type Forwarding } from './forward.ts';
 import { type MessageHead, readMessage } from './message.ts';
@@ -63,6 +65,8 @@ export interface IntakeOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly events: CallEvents & { lateCommit(): void };
+  /** Absent: nothing is traced. */
+  readonly tracing?: Tracing | undefined;
 }
 
 /** A request whose message, target and token are in order. */
@@ -73,7 +77,12 @@ interface Admitted {
   readonly message: MessageHead;
   /** By the clock's `elapsed`. */
   readonly startedAt: number;
+  /** Where it is traced. */
+  readonly span: CallSpan | undefined;
 }
+
+/** One that a check refuses, as far as it was read. */
+type Refused = Omit<Admitted, 'message' | 'target'> & { readonly target: CallTarget | undefined };
 
 /** What a call that has passed its checks asks for. */
 interface Asked extends AppTarget {
@@ -152,14 +161,15 @@ export class Intake {
 
   /** The checks that come first, whatever the request is; `admit` goes on from there. */
   #check(req: IncomingMessage, caller: Caller, admit: (admitted: Admitted) => void): void {
-    const { authenticator, clock } = this.#options;
+    const { authenticator, clock, tracing } = this.#options;
     const startedAt = clock.elapsed();
+    const span = tracing?.call(tracedCall(req, caller.runId));
     let target: CallTarget | undefined;
-    const refuse = (error: unknown): void => this.#refuse(req, caller, error, startedAt, target);
+    const refuse = (error: unknown): void => this.#refuse({ req, caller, startedAt, span, target }, error);
     try {
       const message = readMessage(req);
       target = parseTarget(req.url!);
-      const admitted = { req, caller, target, message, startedAt };
+      const admitted = { req, caller, target, message, startedAt, span };
       const checking = authenticator.check(target.projectId, message.authorization);
       if (checking === undefined) admit(admitted);
       else checking.then(() => admit(admitted)).catch(refuse);
@@ -168,12 +178,12 @@ export class Intake {
     }
   }
 
-  #serve(api: Api, res: ServerResponse, { req, caller, target, message, startedAt }: Admitted): void {
+  #serve(api: Api, res: ServerResponse, { req, caller, target, message, startedAt, span }: Admitted): void {
     const { runId } = caller;
     const { method } = req;
     if (message.expectsContinue) caller.continue();
     res.once('close', () =>
-      this.#report.served({ runId, method, target, startedAt, status: res.statusCode }),
+      this.#report.served({ runId, method, target, startedAt, status: res.statusCode, span }),
     );
     api(req, res, { projectId: target.projectId, runId, signal: this.#stopping.signal });
   }
@@ -200,9 +210,10 @@ export class Intake {
     return app;
   }
 
-  #exchange({ req, caller, message, startedAt }: Admitted, asked: Asked): void {
-    const run = this.#run(req, caller, asked, startedAt);
-    const exchange = new Exchange(this.#exchangeDeps, run, caller, this.#follow(run, asked.path));
+  #exchange(admitted: Admitted, asked: Asked): void {
+    const { req, caller, message, span } = admitted;
+    const run = this.#run(admitted, asked);
+    const exchange = new Exchange(this.#exchangeDeps, run, caller, this.#follow(run, asked.path, span));
     this.#underWay.set(run.runId, exchange);
     if (message.length !== 0) {
       // A request that breaks off is no call, whoever waits for its answer.
@@ -221,52 +232,46 @@ export class Intake {
     });
   }
 
-  #store({ req, caller, message, startedAt }: Admitted, asked: Asked): void {
-    const call = createAsyncCall(this.#asyncDeps, caller, { req, message, ...asked });
+  #store({ req, caller, message, startedAt, span }: Admitted, asked: Asked): void {
+    const call = createAsyncCall(this.#asyncDeps, caller, { req, message, ...asked, trace: span?.context });
     this.#underWay.set(caller.runId, call);
     const { app, path, webhook } = asked;
     void call.take().then(({ runId, ...end }) => {
       const { projectId, name, runtime } = app;
       const about = { runId, projectId, app: name, runtime, method: req.method!, path, startedAt };
-      this.#report.ended({ ...about, webhook: webhook !== undefined, async: true }, end);
+      this.#report.ended({ ...about, webhook: webhook !== undefined, async: true, span }, end);
       this.#settled(caller.runId);
     });
   }
 
-  #upgrade(
-    { req, caller, target, message, startedAt }: Admitted,
-    upgrade: Upgrade & { joined(app: Duplex): void },
-  ): void {
+  #upgrade(admitted: Admitted, upgrade: Upgrade & { joined(app: Duplex): void }): void {
+    const { req, caller, target, message, span } = admitted;
     const app = this.#appAt(target);
     if (app.runtime !== 'custom') throw new Problem('bad_request', 'WebSockets are for custom apps');
     if (message.length !== 0) throw new Problem('bad_request', 'A WebSocket handshake has no body');
     if (asksForAsync(target.query)) throw new Problem('bad_request', 'A WebSocket cannot be asynchronous');
     const { rest: path, query } = target;
-    const run = this.#run(req, caller, { app, webhook: undefined }, startedAt);
+    const run = this.#run(admitted, { app, webhook: undefined });
     const exchange = new UpgradeExchange(this.#exchangeDeps, run, caller, upgrade, {
-      ...this.#follow(run, path),
+      ...this.#follow(run, path, span),
       joined: appSocket => upgrade.joined(appSocket),
     });
     this.#underWay.set(run.runId, exchange);
     this.#forwarding.upgrade(exchange, req, { path, query });
   }
 
-  #run(
-    req: IncomingMessage,
-    caller: Caller,
-    { app, webhook }: Pick<Asked, 'app' | 'webhook'>,
-    startedAt: number,
-  ): Run {
+  #run({ req, caller, startedAt, span }: Admitted, { app, webhook }: Pick<Asked, 'app' | 'webhook'>): Run {
     const identity = { runId: caller.runId, projectId: app.projectId, app: app.name };
-    const keeping = webhook && this.#deliveryOf(identity, webhook);
-    return { ...identity, method: req.method!, config: app, keeping, startedAt };
+    const keeping = webhook && this.#deliveryOf(identity, webhook, span?.context ?? callerTrace(req));
+    return { ...identity, method: req.method!, config: app, keeping, startedAt, span };
   }
 
-  #deliveryOf(run: RunIdentity, webhook: RequestedWebhook): Keeping {
+  #deliveryOf(run: RunIdentity, webhook: RequestedWebhook, trace: TraceContext | undefined): Keeping {
     const { deliveries } = this.#options;
+    const of = trace === undefined ? run : { ...run, traceparent: trace.traceparent };
     return {
       keep: ({ statusCode, completedAt: createdAt, body }) =>
-        deliveries.accept({ ...run, ...webhook, statusCode, body, createdAt }),
+        deliveries.accept({ ...of, ...webhook, statusCode, body, createdAt }),
       keeps: problem => problem.ofApp,
     };
   }
@@ -280,23 +285,18 @@ export class Intake {
     }
   }
 
-  #refuse(
-    req: IncomingMessage,
-    caller: Caller,
-    error: unknown,
-    startedAt: number,
-    target: CallTarget | undefined,
-  ): void {
-    const problem = this.#problemOf(error, caller.runId);
+  #refuse({ req, caller, startedAt, span, target }: Refused, error: unknown): void {
+    const { runId } = caller;
+    const problem = this.#problemOf(error, runId);
     caller.problem(problem);
-    this.#report.refused({ runId: caller.runId, method: req.method, target, startedAt, problem });
+    this.#report.refused({ runId, method: req.method, target, startedAt, problem, span });
   }
 
-  #follow(run: Run, path: string): ExchangeEvents {
+  #follow(run: Run, path: string, span: CallSpan | undefined): ExchangeEvents {
     const { runtime } = run.config;
     const webhook = run.keeping !== undefined;
     return {
-      ended: end => this.#report.ended({ ...run, runtime, path, webhook, async: false }, end),
+      ended: end => this.#report.ended({ ...run, runtime, path, webhook, async: false, span }, end),
       settled: () => this.#settled(run.runId),
     };
   }

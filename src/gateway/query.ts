@@ -3,6 +3,7 @@
  * out of the query that the app sees. An escaped spelling is the same parameter, so that no second one slips
  * through to the app. `async` with any other value is the app's own.
  */
+import { percentDecode } from '../delivery/percent.ts';
 import { Problem } from '../errors.ts';
 
 export interface CallQuery {
@@ -38,15 +39,6 @@ export function readQuery(query: string | undefined): CallQuery {
 /** Whether a query asks for an asynchronous call, whatever else may be wrong with it. */
 export function asksForAsync(query: string | undefined): boolean {
   return ownParameters(query).some(isAsync);
-}
-
-/** Percent-decoding alone (`+` stays) of an ASCII string, to strict UTF-8; undefined where it is malformed. */
-export function percentDecode(raw: string): string | undefined {
-  try {
-    return decodeURIComponent(raw);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Where a parameter lies in the query: `name=value` from `start` to `end`, without its separators. */

@@ -11,7 +11,7 @@
  */
 import type { Clock } from '../clock.ts';
 import type { AppConfig } from '../config/config.ts';
-import { errorEnvelope } from '../delivery/envelope.ts';
+import { errorEnvelope, type RunIdentity } from '../delivery/envelope.ts';
 import { Problem } from '../errors.ts';
 import type { ExchangeDeps } from '../exchange/exchange.ts';
 import type { KeptAnswer, Run } from '../exchange/run.ts';
@@ -19,7 +19,8 @@ import type { Way } from '../exchange/ways.ts';
 import type { Lease } from '../runtime/host.ts';
 import type { ClaimedRun } from '../store/runs.ts';
 import type { Body, Store } from '../store/store.ts';
-import { requestOf } from './request.ts';
+import type { CallerSpan, SpanEnd, TraceContext, Tracing } from '../trace.ts';
+import { callTrace, requestOf } from './request.ts';
 import { RunExchange } from './run-exchange.ts';
 
 export interface ExecutionDeps {
@@ -29,7 +30,15 @@ export interface ExecutionDeps {
   /** In milliseconds. */
   readonly timeout: number;
   /** Writes the end of a run; resolves once that is durable. */
-  readonly end: (run: ClaimedRun, answer: KeptAnswer) => Promise<void>;
+  readonly end: (run: ClaimedRun, answer: KeptAnswer, trace: TraceContext | undefined) => Promise<void>;
+  readonly events: RunEvents;
+  /** Absent: nothing is traced. */
+  readonly tracing?: Tracing | undefined;
+}
+
+export interface RunEvents {
+  /** A start is counted, so long after the run was accepted. */
+  runBegun(waitedMs: number): void;
 }
 
 /** Where a run is sent. */
@@ -56,6 +65,9 @@ export class Execution {
   #begunIn: number | undefined;
   /** Why the app could not be reached the last time. */
   #obstacle: Problem | undefined;
+  /** Where it is traced, and what that span ends with. */
+  #span: CallerSpan | undefined;
+  #ended: SpanEnd = { error: 'given_up' };
 
   constructor(deps: ExecutionDeps, run: ClaimedRun) {
     this.#deps = deps;
@@ -64,6 +76,32 @@ export class Execution {
 
   /** Up to its end, or until it is given up. */
   async carryOut(destination: Destination): Promise<void> {
+    const { tracing } = this.#deps;
+    this.#span = tracing?.run({ ...identityOf(this.run), call: callTrace(this.run) });
+    await this.#carryOut(destination);
+    this.#span?.end(this.#ended);
+  }
+
+  /** Ends it without its app. */
+  async refuse(problem: Problem): Promise<void> {
+    const { run } = this;
+    const completedAt = this.#deps.clock.now();
+    const statusCode = problem.status;
+    const error = { type: problem.code, message: problem.message };
+    const bytes = errorEnvelope(run, { statusCode }, error, { runTimeMs: 0, completedAt });
+    await this.#end({ statusCode, completedAt, body: { bytes }, problem });
+  }
+
+  cancel(): void {
+    this.#decide(new Problem('cancelled'));
+  }
+
+  /** Others are to carry it out. */
+  giveUp(): void {
+    this.#decide('given up');
+  }
+
+  async #carryOut(destination: Destination): Promise<void> {
     const { clock, timeout } = this.#deps;
     const cancel = clock.after(timeout, () => this.#expire());
     try {
@@ -79,23 +117,10 @@ export class Execution {
     else await this.refuse(this.#verdict);
   }
 
-  /** Ends it without its app. */
-  async refuse(problem: Problem): Promise<void> {
-    const { run } = this;
-    const completedAt = this.#deps.clock.now();
-    const statusCode = problem.status;
-    const error = { type: problem.code, message: problem.message };
-    const bytes = errorEnvelope(run, { statusCode }, error, { runTimeMs: 0, completedAt });
-    await this.#deps.end(run, { statusCode, completedAt, body: { bytes }, problem });
-  }
-
-  cancel(): void {
-    this.#decide(new Problem('cancelled'));
-  }
-
-  /** Others are to carry it out. */
-  giveUp(): void {
-    this.#decide('given up');
+  async #end(answer: KeptAnswer): Promise<void> {
+    const { statusCode: status, problem } = answer;
+    this.#ended = problem === undefined ? { status } : { status, error: problem.code };
+    await this.#deps.end(this.run, answer, this.#span?.context ?? callTrace(this.run));
   }
 
   #expire(): void {
@@ -141,15 +166,18 @@ export class Execution {
   /** Counts the start, once. False: the run is not ours any more. */
   async #begin(): Promise<boolean> {
     if (this.#begunIn !== undefined) return true;
-    const { store, clock } = this.#deps;
+    const { store, clock, events } = this.#deps;
     const { tenure } = store;
     if (tenure === undefined) {
       this.giveUp();
       return true;
     }
-    const beginning = await store.runs.begin(this.run.ref, clock.now());
-    if (beginning === 'begun') this.#begunIn = tenure;
-    else if (beginning === 'cancelled') this.cancel();
+    const now = clock.now();
+    const beginning = await store.runs.begin(this.run.ref, now);
+    if (beginning === 'begun') {
+      this.#begunIn = tenure;
+      events.runBegun(Math.max(0, now - this.run.createdAt));
+    } else if (beginning === 'cancelled') this.cancel();
     return beginning !== 'lost';
   }
 
@@ -157,7 +185,9 @@ export class Execution {
     const exchange = new RunExchange(this.#deps.exchange, this.#runOf(app));
     this.#exchange = exchange;
     exchange.enter(lease);
-    lease.pool.dispatch(requestOf(this.run, app, way, body), exchange);
+    const { method, path } = this.run;
+    const trace = this.#span && exchange.trace({ method, host: way.host, path: way.base + path });
+    lease.pool.dispatch(requestOf(this.run, app, way, body, trace), exchange);
     const kept = await exchange.settled();
     this.#exchange = undefined;
     if (this.#verdict instanceof Problem && this.#verdict.code === 'app_timeout') lease.timedOut();
@@ -166,11 +196,9 @@ export class Execution {
   }
 
   #runOf(config: AppConfig): Run {
-    const { run } = this;
-    const { clock, end } = this.#deps;
-    const keeping = { keep: (answer: KeptAnswer) => end(run, answer), keeps: () => true };
-    const { runId, projectId, app, method } = run;
-    return { runId, projectId, app, method, config, keeping, startedAt: clock.elapsed() };
+    const keeping = { keep: (answer: KeptAnswer) => this.#end(answer), keeps: () => true };
+    const startedAt = this.#deps.clock.elapsed();
+    return { ...identityOf(this.run), method: this.run.method, config, keeping, startedAt, span: this.#span };
   }
 
   /** Ends early when something is decided. */
@@ -180,4 +208,8 @@ export class Execution {
     await Promise.race([promise, this.#decided.promise]);
     cancel();
   }
+}
+
+function identityOf({ runId, projectId, app }: ClaimedRun): RunIdentity {
+  return { runId, projectId, app };
 }

@@ -32,12 +32,12 @@ export class RunExchange extends Exchange {
       return;
     }
     this.#obstacle = problem;
-    this.abandon();
+    this.abandon(problem.code);
   }
 
-  override abandon(): void {
+  override abandon(why?: string): void {
     if (!this.over) this.#abandoned = true;
-    super.abandon();
+    super.abandon(why);
   }
 
   /** Resolves when nothing is left to do: whether there is an answer, or a problem in its place, and it is kept. */

@@ -11,10 +11,13 @@ import type { ExchangeDeps } from '../exchange/exchange.ts';
 import type { KeptAnswer } from '../exchange/run.ts';
 import type { Ways } from '../exchange/ways.ts';
 import type { Logger } from '../log.ts';
-import type { ClaimedRun, NewRun, RunEnd, RunInsertion, RunRecord, RunStore } from '../store/runs.ts';
+import type { ClaimedRun, FinalRunState, NewRun, RunEnd, RunInsertion } from '../store/runs.ts';
 import type { Store } from '../store/store.ts';
+import type { TraceContext, Tracing } from '../trace.ts';
 import { endOf } from './ending.ts';
+import type { RunEvents } from './execution.ts';
 import { createExecutor } from './executor.ts';
+import { createStoredRuns, type StoredRuns } from './stored-runs.ts';
 import { createWaits } from './waits.ts';
 
 export interface RunsOptions {
@@ -29,34 +32,34 @@ export interface RunsOptions {
   readonly executes: boolean;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly events: { runEnded(run: { state: string }): void };
+  readonly events: RunEvents & {
+    runEnded(run: { state: FinalRunState }): void;
+    storeFailed(operation: 'insert_run'): void;
+  };
+  /** Absent: nothing is traced. */
+  readonly tracing?: Tracing | undefined;
 }
 
-export interface Runs extends Pick<RunStore, 'find' | 'result' | 'list' | 'cancel'> {
+export interface Runs extends StoredRuns {
   /** How many are carried out here. */
   readonly held: number;
   start(): void;
   stop(options: { graceMs: number }): Promise<void>;
   /** Resolves once it is durable, and is carried out after that. */
   accept(run: NewRun): Promise<RunInsertion>;
-  /** The run, once it has ended, or as it is when the time is up or `signal` aborts. */
-  wait(
-    projectId: string,
-    runId: string,
-    options: { ms: number; signal: AbortSignal },
-  ): Promise<RunRecord | undefined>;
 }
 
 export function createRuns(options: RunsOptions): Runs {
   const { config, store, pending, deliver, executes, clock, log, events } = options;
   const { runs } = store;
   const waits = createWaits({ runs, clock, log });
+  const stored = createStoredRuns({ runs, clock, log, waits });
   const executor = createExecutor({ ...options, timeout: config.async.timeout, end });
 
-  async function end(run: ClaimedRun, answer: KeptAnswer): Promise<void> {
+  async function end(run: ClaimedRun, answer: KeptAnswer, trace: TraceContext | undefined): Promise<void> {
     const { mark } = pending;
     const ending = endOf(answer);
-    if (!(await written(run, answer, ending))) {
+    if (!(await written(run, answer, ending, trace))) {
       log.debug({ run_id: run.runId }, 'the run is no longer ours');
       return;
     }
@@ -69,7 +72,12 @@ export function createRuns(options: RunsOptions): Runs {
   }
 
   /** False: it is not this node's to end any more. */
-  async function written(run: ClaimedRun, { body }: KeptAnswer, ending: RunEnd): Promise<boolean> {
+  async function written(
+    run: ClaimedRun,
+    { body }: KeptAnswer,
+    ending: RunEnd,
+    trace: TraceContext | undefined,
+  ): Promise<boolean> {
     const { ref, runId, projectId, app, webhook, unreadable } = run;
     // Without its secret, a delivery could not be signed.
     if (webhook === undefined || unreadable) {
@@ -77,7 +85,8 @@ export function createRuns(options: RunsOptions): Runs {
     }
     const { statusCode, endedAt: createdAt } = ending;
     let ended = false;
-    await deliver({ runId, projectId, app, ...webhook, statusCode, createdAt, body }, async delivery => {
+    const of = { runId, projectId, app, ...webhook, ...(trace && { traceparent: trace.traceparent }) };
+    await deliver({ ...of, statusCode, createdAt, body }, async delivery => {
       const done = await runs.end(ref, ending, { delivery });
       ended = done !== undefined;
       return done?.delivery;
@@ -105,28 +114,19 @@ export function createRuns(options: RunsOptions): Runs {
         return insertion;
       } catch (error) {
         pending.change(projectId, -1, mark);
+        events.storeFailed('insert_run');
         throw error;
       }
     },
 
-    find: (projectId, runId) => runs.find(projectId, runId),
-    result: (projectId, runId) => runs.result(projectId, runId),
-    list: (filter, page) => runs.list(filter, page),
-
+    ...stored,
     async cancel(projectId, runId) {
-      const marked = await runs.cancel(projectId, runId);
+      const marked = await stored.cancel(projectId, runId);
       if (marked) {
         executor.expect();
         executor.lookForCancelled();
       }
       return marked;
-    },
-
-    async wait(projectId, runId, waiting) {
-      const run = await runs.find(projectId, runId);
-      if (run === undefined || run.endedAt !== undefined) return run;
-      await waits.wait(runId, waiting);
-      return runs.find(projectId, runId);
     },
   };
 }

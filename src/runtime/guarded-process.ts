@@ -14,6 +14,8 @@ import type { Readable } from 'node:stream';
 export type Exit = { readonly signal: string } | { readonly code: number };
 
 export interface GuardedProcess {
+  /** Of the head of its process group; undefined where it could not be started. */
+  readonly pid: number | undefined;
   readonly stdout: Readable;
   readonly stderr: Readable;
   /** Resolves when it has ended, and what it left behind is killed. */
@@ -78,6 +80,7 @@ export function spawnGuarded({ command, cwd, env }: GuardedOptions): GuardedProc
   }
 
   return {
+    pid: group,
     stdout: child.stdout!,
     stderr: child.stderr!,
     exited: end(),

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Clock } from '../clock.ts';
 import type { AppConfig, Config, ProcessConfig } from '../config/config.ts';
 import type { Logger } from '../log.ts';
+import type { HostedState } from './app-state.ts';
 import { HostedApp, type HostedLease, type Lease } from './hosted-app.ts';
 
 export type { Lease };
@@ -21,6 +22,8 @@ export interface Host extends Lessor {
   /** Starts what is to be up from the beginning; does not wait until it is ready. */
   start(): Promise<void>;
   lease(app: AppConfig, wanted: () => boolean): HostedLease | Promise<HostedLease>;
+  /** How each app that runs here stands. */
+  states(): readonly HostedState[];
   /** New processes for an app whose files have changed. */
   reload(app: AppConfig): void;
   /** Ends all processes. */
@@ -51,6 +54,7 @@ export function createHost({ config, onCall, clock, log }: HostOptions): Host {
       }
     },
     lease: (app, wanted) => hosted.get(app)!.lease(wanted),
+    states: () => [...hosted].map(([{ projectId, name: app }, one]) => ({ projectId, app, ...one.state() })),
     reload: app => hosted.get(app)?.reload(),
     async stop() {
       await Promise.all([...hosted.values()].map(app => app.stop()));

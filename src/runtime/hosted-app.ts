@@ -14,7 +14,9 @@ import type { Clock } from '../clock.ts';
 import type { ProcessConfig } from '../config/config.ts';
 import { Problem } from '../errors.ts';
 import type { Logger } from '../log.ts';
+import { type HostedState, phaseOf, type ReplicaState } from './app-state.ts';
 import type { Door } from './door.ts';
+import { LastLines } from './output.ts';
 import { describeExit, Replica, StartFailure } from './replica.ts';
 
 /** A call's place in a process. */
@@ -58,6 +60,8 @@ interface Waiting {
 
 interface Member {
   readonly replica: Replica;
+  readonly index: number;
+  readonly startedAt: number;
   phase: 'starting' | 'ready' | 'retired';
   /** Settles once it is to be replaced: it has ended, or is retired. */
   readonly over: PromiseWithResolvers<void>;
@@ -70,6 +74,9 @@ export class HostedApp {
   /** Processes on their way out. */
   readonly #leaving = new Set<Promise<void>>();
   #waiting: Waiting[] = [];
+  /** Processes that each replica has had. */
+  readonly #starts = new Map<number, number>();
+  readonly #lines = new LastLines();
   #keepers: Promise<void>[] | undefined;
   #endPauses = new Set<() => void>();
   #stopped = false;
@@ -135,6 +142,26 @@ export class HostedApp {
     await Promise.all(this.#leaving);
   }
 
+  state(): Omit<HostedState, 'projectId' | 'app'> {
+    const replicas = [...this.#starts.keys()].sort((a, b) => a - b).flatMap(index => this.#replicas(index));
+    return { phase: phaseOf(replicas), replicas, waiting: this.#waiting.length, lines: this.#lines.all };
+  }
+
+  /** One that is retired, and the one that has taken its place, are both there for a while. */
+  #replicas(index: number): ReplicaState[] {
+    const restarts = this.#starts.get(index)! - 1;
+    const members = [...this.#members].filter(member => member.index === index);
+    if (members.length === 0) return [{ index, phase: 'pausing', restarts, active: 0 }];
+    return members.map(({ phase, startedAt, replica: { pid, active } }) => ({
+      index,
+      phase,
+      ...(pid !== undefined && { pid }),
+      restarts,
+      startedAt,
+      active,
+    }));
+  }
+
   /** Keeps one replica up until the app is stopped. */
   async #keep(index: number): Promise<void> {
     const { clock, log } = this.#options;
@@ -153,7 +180,10 @@ export class HostedApp {
   /** One replica, from its start until it is to be replaced; tells why. */
   async #runOne(index: number): Promise<string> {
     const replica = this.#create(index);
-    const member: Member = { replica, phase: 'starting', over: Promise.withResolvers<void>() };
+    const startedAt = this.#options.clock.now();
+    const over = Promise.withResolvers<void>();
+    const member: Member = { replica, index, startedAt, phase: 'starting', over };
+    this.#starts.set(index, (this.#starts.get(index) ?? 0) + 1);
     this.#members.add(member);
     try {
       await replica.start();
@@ -192,7 +222,9 @@ export class HostedApp {
   #create(index: number): Replica {
     const { config, socketDir, appTimeout, clock, log } = this.#options;
     const socket = join(socketDir, socketName());
-    return new Replica({ config, index, socket, appTimeout, clock, log: log.child({ replica: index }) });
+    const own = log.child({ replica: index });
+    const onLine = (text: string): void => this.#lines.add({ at: clock.now(), text });
+    return new Replica({ config, index, socket, appTimeout, clock, log: own, onLine });
   }
 
   #pause(ms: number): Promise<void> {

@@ -5,6 +5,7 @@
 import type { AppConfig } from '../config/config.ts';
 import { Problem, type ProblemCode } from '../errors.ts';
 import type { Port } from '../port.ts';
+import type { HostedState } from './app-state.ts';
 import type { Door } from './door.ts';
 import type { Host } from './host.ts';
 import type { HostedLease } from './hosted-app.ts';
@@ -12,13 +13,16 @@ import type { HostedLease } from './hosted-app.ts';
 /** `id` names a lease, from the wish for it to its end. */
 export type LeaseRequest =
   | { readonly type: 'lease'; readonly id: number; readonly projectId: string; readonly app: string }
-  | { readonly type: 'unwanted' | 'done' | 'timed_out' | 'crashed'; readonly id: number };
+  | { readonly type: 'unwanted' | 'done' | 'timed_out' | 'crashed'; readonly id: number }
+  /** How do the apps stand? `id` names the question. */
+  | { readonly type: 'states'; readonly id: number };
 
 export type LeaseReply =
   | { readonly type: 'granted'; readonly id: number; readonly door: Door }
   | { readonly type: 'refused'; readonly id: number; readonly problem: ProblemParts }
   /** Whether the process of the lease has ended. */
-  | { readonly type: 'crashed'; readonly id: number; readonly crashed: boolean };
+  | { readonly type: 'crashed'; readonly id: number; readonly crashed: boolean }
+  | { readonly type: 'states'; readonly id: number; readonly states: readonly HostedState[] };
 
 /** A problem as it travels. */
 export interface ProblemParts {
@@ -28,7 +32,7 @@ export interface ProblemParts {
 }
 
 export interface LeasingOptions {
-  readonly host: Pick<Host, 'lease'>;
+  readonly host: Pick<Host, 'lease' | 'states'>;
   readonly port: Port<LeaseReply, LeaseRequest>;
   readonly appOf: (projectId: string, name: string) => AppConfig;
 }
@@ -77,6 +81,10 @@ export function serveLeases({ host, port, appOf }: LeasingOptions): Leasing {
     const { id } = request;
     if (request.type === 'lease') {
       void lease(id, appOf(request.projectId, request.app));
+      return;
+    }
+    if (request.type === 'states') {
+      port.send({ type: 'states', id, states: host.states() });
       return;
     }
     const entry = entries.get(id);

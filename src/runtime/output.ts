@@ -9,7 +9,13 @@ import type { Logger } from '../log.ts';
 const LONGEST_LINE = 16 * 1024;
 const RUN = /^@([0-9a-f-]{36})\t/;
 
-export function logOutput(stream: Readable, name: 'stdout' | 'stderr', log: Logger): void {
+/** `onLine` is told the text of each line as well. */
+export function logOutput(
+  stream: Readable,
+  name: 'stdout' | 'stderr',
+  log: Logger,
+  onLine: (text: string) => void = () => {},
+): void {
   const decoder = new TextDecoder();
   let rest = '';
   /** What is known of the line that `rest` goes on with, where its beginning has been printed already. */
@@ -20,6 +26,7 @@ export function logOutput(stream: Readable, name: 'stdout' | 'stderr', log: Logg
     const fields = begun ?? { stream: name, ...(run !== null && { run_id: run[1] }) };
     const text = line.slice(run?.[0].length ?? 0);
     if (text === '' && begun === undefined) log.info(fields, text);
+    if (begun === undefined) onLine(text);
     for (let at = 0; at < text.length; at += LONGEST_LINE) {
       log.info(fields, text.slice(at, at + LONGEST_LINE));
     }
@@ -45,4 +52,29 @@ export function logOutput(stream: Readable, name: 'stdout' | 'stderr', log: Logg
     if (rest !== '') printWhole(rest);
   });
   stream.on('error', () => {}); // the process has ended, and its exit says how
+}
+
+const LAST_LINES = 20;
+const LAST_LINE_LENGTH = 200;
+
+/** A line that an app has printed, as far as it is kept. */
+export interface PrintedLine {
+  /** In milliseconds since the epoch. */
+  readonly at: number;
+  readonly text: string;
+}
+
+/** The last few lines that an app has printed, each cut short. */
+export class LastLines {
+  readonly #lines: PrintedLine[] = [];
+
+  add(line: PrintedLine): void {
+    this.#lines.push({ at: line.at, text: line.text.slice(0, LAST_LINE_LENGTH) });
+    if (this.#lines.length > LAST_LINES) this.#lines.shift();
+  }
+
+  /** The oldest first. */
+  get all(): readonly PrintedLine[] {
+    return [...this.#lines];
+  }
 }

@@ -7,6 +7,7 @@ import type { Clock } from '../clock.ts';
 import type { AppConfig } from '../config/config.ts';
 import { Problem } from '../errors.ts';
 import type { Port } from '../port.ts';
+import type { HostedState } from './app-state.ts';
 import { type Door, openPool } from './door.ts';
 import type { Lessor } from './host.ts';
 import type { Lease } from './hosted-app.ts';
@@ -19,6 +20,8 @@ export interface RemoteHostOptions {
 }
 
 export interface RemoteHost extends Lessor {
+  /** How the apps stand, as the other process tells. */
+  states(): Promise<readonly HostedState[]>;
   stop(): Promise<void>;
 }
 
@@ -48,6 +51,7 @@ class LeasedPlaces implements RemoteHost {
   readonly #options: RemoteHostOptions;
   readonly #waiting = new Map<number, Waiting>();
   readonly #crashes = new Map<number, (crashed: boolean) => void>();
+  readonly #questions = new Map<number, (states: readonly HostedState[]) => void>();
   readonly #connections = new Map<string, Connections>();
   #last = 0;
   #cancelLook: (() => void) | undefined;
@@ -65,6 +69,14 @@ class LeasedPlaces implements RemoteHost {
     return granted.promise;
   }
 
+  states(): Promise<readonly HostedState[]> {
+    const id = ++this.#last;
+    return new Promise(resolve => {
+      this.#questions.set(id, resolve);
+      this.#options.port.send({ type: 'states', id });
+    });
+  }
+
   async stop(): Promise<void> {
     this.#cancelLook?.();
     await Promise.all([...this.#connections.values()].map(({ pool }) => pool.destroy()));
@@ -75,6 +87,11 @@ class LeasedPlaces implements RemoteHost {
     if (reply.type === 'crashed') {
       this.#crashes.get(id)?.(reply.crashed);
       this.#crashes.delete(id);
+      return;
+    }
+    if (reply.type === 'states') {
+      this.#questions.get(id)?.(reply.states);
+      this.#questions.delete(id);
       return;
     }
     const { granted } = this.#waiting.get(id)!;

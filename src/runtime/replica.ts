@@ -24,6 +24,8 @@ export interface ReplicaOptions {
   readonly appTimeout: number;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Told each line that it prints. */
+  readonly onLine?: (text: string) => void;
 }
 
 /** The process could not be started, ended, or was not ready in time, before it took a call. */
@@ -62,6 +64,11 @@ export class Replica {
     return this.#door!;
   }
 
+  /** Of its process, once there is one. */
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
   /** How it ended, once it has. */
   async exited(): Promise<Exit> {
     return this.#process!.exited;
@@ -69,11 +76,11 @@ export class Replica {
 
   /** Resolves when it is ready; rejects with a StartFailure, and then no process is left. */
   async start(): Promise<void> {
-    const { socket, log, appTimeout } = this.#options;
+    const { socket, log, onLine, appTimeout } = this.#options;
     const door = await this.#spawn();
     const child = this.#process!;
-    logOutput(child.stdout, 'stdout', log);
-    logOutput(child.stderr, 'stderr', log);
+    logOutput(child.stdout, 'stdout', log, onLine);
+    logOutput(child.stderr, 'stderr', log, onLine);
     void child.exited.then(exit => {
       this.#exit = exit;
       rm(socket, { force: true }).catch(() => {}); // its folder goes in the end

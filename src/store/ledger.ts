@@ -18,7 +18,7 @@ export interface DeliveryFilter {
   readonly app?: string;
   readonly state?: DeliveryState;
   readonly reason?: FailureReason;
-  /** Host of the target as in its URL, with the port where that is not the scheme's own. */
+  /** Host of its own target as in the URL, with the port where that is not the scheme's own. */
   readonly host?: string;
   /** What the receiver answered last: 503, or from 500 to 599 for all of a class. */
   readonly status?: { readonly from: number; readonly to: number };
@@ -160,7 +160,8 @@ export interface Ledger {
 
   /**
    * Calls `listener` from now on with the runs whose delivery has changed, soon after it has, wherever that was;
-   * the returned function ends that. While nobody listens anywhere, it costs nothing.
+   * the returned function ends that. While nobody listens anywhere, it costs nothing. No runs at all: so much has
+   * changed, or may have been missed, that everything is to be looked at again.
    */
   follow(listener: (runIds: readonly string[]) => void): () => void;
 }

@@ -2,7 +2,7 @@
  * What goes from one store to another is sealed anew where the other has no key for it. What nothing opens
  * stays as it is, as unreadable as before.
  */
-import { type Keyring, seal, sealHeaders, unseal, unsealHeaders } from './seal.ts';
+import { type Keyring, seal, type Sealed, sealHeaders, unseal, unsealHeaders } from './seal.ts';
 import type { Part, Stored, StoredDelivery, StoredWaitingRun } from './stored.ts';
 
 export interface Keyrings {
@@ -26,11 +26,19 @@ export function reseal<P extends Part>(part: P, stored: Stored[P], keys: Keyring
   return RESEAL[part](stored, keys);
 }
 
-function resealDelivery(delivery: StoredDelivery, { from, to }: Keyrings): StoredDelivery {
-  const { sealed, runId } = delivery;
-  if (sealed === undefined || to.keys.has(sealed.keyId)) return delivery;
+function resealDelivery(delivery: StoredDelivery, keys: Keyrings): StoredDelivery {
+  const { runId } = delivery;
+  const sealed = sealedAnew(delivery.sealed, runId, keys);
+  const otherSealed = sealedAnew(delivery.otherSealed, runId, keys);
+  if (sealed === undefined && otherSealed === undefined) return delivery;
+  return { ...delivery, ...(sealed && { sealed }), ...(otherSealed && { otherSealed }) };
+}
+
+/** Undefined where it can stay, or has to. */
+function sealedAnew(sealed: Sealed | undefined, runId: string, { from, to }: Keyrings): Sealed | undefined {
+  if (sealed === undefined || to.keys.has(sealed.keyId)) return undefined;
   const confidential = unseal(sealed, runId, from);
-  return confidential === undefined ? delivery : { ...delivery, sealed: seal(confidential, runId, to)! };
+  return confidential && seal(confidential, runId, to);
 }
 
 /** Both that is sealed in it, or nothing: a run has one key. */

@@ -1,11 +1,15 @@
 /** Rows of deliveries and attempts, which both stores have in the same form, as the records that they stand for. */
 import { REASONS, STATES, TRIGGERS } from './codes.ts';
+import type { DeliverySummary } from './ledger.ts';
+import { type Keyring, unseal } from './seal.ts';
 import type { AttemptRecord, DeliveryRecord } from './store.ts';
 
 export interface DeliveryRow {
   readonly project: string;
   readonly app: string;
   readonly target: string;
+  /** Of its present or last round, where that goes elsewhere. */
+  readonly other_target: string | null;
   readonly status: number;
   readonly created_at: number;
   readonly state: number;
@@ -16,8 +20,21 @@ export interface DeliveryRow {
   readonly settled_at: number | null;
 }
 
+/** One that is told with everything. */
+export interface DeliveryDetailRow extends DeliveryRow {
+  readonly traceparent: string | null;
+}
+
+/** One in a list, with what there is to tell of its attempts. */
+export interface SummaryRow extends DeliveryRow {
+  /** Attempts that have ended. */
+  readonly attempts: number;
+  readonly last_status: number | null;
+  readonly last_error: string | null;
+}
+
 export const ATTEMPT_COLUMNS = `round, number, cause, started_at, queue_ms, dns_ms, connect_ms, tls_ms,
-  first_byte_ms, total_ms, status, error, excerpt`;
+  first_byte_ms, total_ms, status, error, target, excerpt`;
 
 export interface AttemptRow {
   readonly round: number;
@@ -32,12 +49,14 @@ export interface AttemptRow {
   readonly total_ms: number;
   readonly status: number | null;
   readonly error: string | null;
+  /** Where it went elsewhere. */
+  readonly target: string | null;
   readonly excerpt: Uint8Array | null;
 }
 
 export function deliveryRecord(
   runId: string,
-  row: DeliveryRow,
+  row: DeliveryDetailRow,
   attempts: readonly AttemptRecord[],
 ): DeliveryRecord {
   const state = STATES[row.state]!;
@@ -51,7 +70,43 @@ export function deliveryRecord(
     state,
     ...(row.reason !== null && { reason: REASONS[row.reason]! }),
     round: row.round,
+    ...(row.other_target !== null && { otherTarget: row.other_target }),
+    ...(row.traceparent !== null && { traceparent: row.traceparent }),
     attempts,
+    ...(state === 'pending' && { dueAt: row.due_at! }),
+    ...(row.settled_at !== null && { settledAt: row.settled_at }),
+  };
+}
+
+/** What is sealed with a delivery. */
+export interface SealedRow {
+  readonly key_id: string | null;
+  readonly sealed: Uint8Array | null;
+}
+
+/** Whether it has a secret to be signed with, as far as that can be told. */
+export function signedOf(row: SealedRow, runId: string, keyring: Keyring): Pick<DeliveryRecord, 'signed'> {
+  const { key_id: keyId, sealed } = row;
+  if (keyId === null || sealed === null) return { signed: false };
+  const confidential = unseal({ keyId, sealed }, runId, keyring);
+  return confidential === undefined ? {} : { signed: confidential.secret !== undefined };
+}
+
+export function deliverySummary(runId: string, row: SummaryRow): DeliverySummary {
+  const state = STATES[row.state]!;
+  return {
+    runId,
+    projectId: row.project,
+    app: row.app,
+    target: row.other_target ?? row.target,
+    statusCode: row.status,
+    createdAt: row.created_at,
+    state,
+    ...(row.reason !== null && { reason: REASONS[row.reason]! }),
+    round: row.round,
+    attempts: row.attempts,
+    ...(row.last_status !== null && { lastStatus: row.last_status }),
+    ...(row.last_error !== null && { lastError: row.last_error }),
     ...(state === 'pending' && { dueAt: row.due_at! }),
     ...(row.settled_at !== null && { settledAt: row.settled_at }),
   };
@@ -73,6 +128,7 @@ export function attemptRecord(row: AttemptRow): AttemptRecord {
     },
     ...(row.status !== null && { status: row.status }),
     ...(row.error !== null && { error: row.error }),
+    ...(row.target !== null && { target: row.target }),
     ...(row.excerpt !== null && { excerpt: row.excerpt }),
   };
 }

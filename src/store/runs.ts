@@ -193,7 +193,8 @@ export interface RunStore {
   /** Those that this node owns and that are marked. */
   toCancel(): Promise<RunRef[]>;
 
-  find(projectId: string, runId: string): Promise<RunRecord | undefined>;
+  /** Of any project where that is undefined. */
+  find(projectId: string | undefined, runId: string): Promise<RunRecord | undefined>;
   /** What it ended with, with or without a delivery; undefined where that is not there, or not any more. */
   result(projectId: string, runId: string): Promise<Body | undefined>;
   /** Newest first. */

@@ -37,7 +37,7 @@ export interface StatsWindow {
   /** All projects where absent. */
   readonly projectId?: string;
   readonly since: number;
-  /** Length of the spans that are told, in milliseconds: whole minutes. */
+  /** Length of the spans that are told, in milliseconds: whole minutes. Each begins at a multiple of it. */
   readonly step: number;
 }
 
@@ -56,7 +56,7 @@ export interface StatsStore {
   add(minutes: readonly MinuteCounts[], hosts: readonly HostCounts[]): Promise<void>;
   /** Spans that have anything, oldest first. */
   spans(window: StatsWindow): Promise<Span[]>;
-  /** Those with the most failures, at most so many. */
+  /** Those with the most failures, at most so many. The hour that the window begins in is counted whole. */
   failingHosts(window: Omit<StatsWindow, 'step'>, limit: number): Promise<FailingHost[]>;
   /** Deletes what is older. */
   prune(before: number): Promise<void>;

@@ -2,14 +2,15 @@
  * A store that one process has open and others on the same machine use through it, each as a node of its own.
  */
 import type { Port } from '../port.ts';
-import type { RunStore } from './runs.ts';
 import type { Store } from './store.ts';
 
 /** What is said over it is between the two ends of the one store. */
 export type StorePort = Port<unknown, unknown>;
 
-export interface SharedStore extends Pick<Store, 'open' | 'close' | 'available' | 'recover' | 'prune'> {
-  readonly runs: Pick<RunStore, 'prune'>;
+/** What this process does with it itself. */
+type Own = 'open' | 'close' | 'available' | 'recover' | 'prune' | 'find' | 'runs' | 'ledger' | 'stats';
+
+export interface SharedStore extends Pick<Store, Own> {
   /** Serves a process at the other end of a port. */
   share(port: StorePort): Share;
 }

@@ -127,6 +127,8 @@ export interface DeliveryRecord {
   /** Where its present round goes, or its last one went, if not to its own target. */
   readonly otherTarget?: string;
   readonly traceparent?: string;
+  /** Whether it has a secret to be signed with; absent where what is sealed cannot be opened. */
+  readonly signed?: boolean;
   readonly attempts: readonly AttemptRecord[];
   /** When the next attempt is due, while pending. */
   readonly dueAt?: number;

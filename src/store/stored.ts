@@ -13,6 +13,8 @@ interface Placed {
 
 export interface StoredDelivery extends DeliveryRecord, Placed {
   readonly sealed?: Sealed;
+  /** For its other target, where it has one. */
+  readonly otherSealed?: Sealed;
   readonly body: NewBody;
   /** Attempts of this round that count. */
   readonly counted: number;

@@ -21,6 +21,7 @@ import type { SharedStore } from '../store/store-port.ts';
 import { Crew } from './crew.ts';
 import type { Begin } from './messages.ts';
 import { packConfig, shareOf } from './packed-config.ts';
+import { createRecords, type Records } from './records.ts';
 import type { WorkerProcess } from './worker-process.ts';
 
 export interface PrimaryOptions extends ServiceOptions {
@@ -46,6 +47,7 @@ interface Parts {
   readonly store: SharedStore | undefined;
   readonly host: Host;
   readonly crew: Crew;
+  readonly records: Records;
   readonly admin: Admin;
 }
 
@@ -77,16 +79,19 @@ class Machine implements Primary {
   async #start(): Promise<Addresses> {
     const { config } = this.#options;
     const { data, database, role, workers } = config;
-    const at: { admin?: AddressInfo } = {};
-    const { store, host, crew, admin } = this.#build(() => at.admin!);
+    const at: { admin?: AddressInfo; listen?: AddressInfo } = {};
+    const { store, host, crew, records, admin } = this.#build(at);
 
     if (store !== undefined) await this.#openStore(store);
+    this.#started.defer(() => records.stop());
+    await records.start();
     at.admin = await admin.listen(config.admin);
     this.#started.defer(() => admin.stop());
     await host.start();
     this.#started.defer(() => host.stop());
     this.#started.defer(() => crew.stop());
     const addresses = { listen: await crew.start(), admin: at.admin };
+    if (addresses.listen) at.listen = addresses.listen;
 
     this.#phase = 'running';
     const place = database ? { database: `${database.host}/${database.database}` } : { data };
@@ -109,8 +114,8 @@ class Machine implements Primary {
     return this.#stopping;
   }
 
-  #build(adminAt: () => AddressInfo): Parts {
-    const { config } = this.#options;
+  #build(at: { readonly admin?: AddressInfo; readonly listen?: AddressInfo }): Parts {
+    const { config, version } = this.#options;
     const [log, clock] = [this.#log, this.#clock];
     const spoolDir = join(config.data, 'spool');
     const parts = { config, nodeId: newNodeId(), spoolDir, clock, log };
@@ -120,12 +125,17 @@ class Machine implements Primary {
       size: config.workers,
       clock,
       log,
-      begin: (number, worker) => this.#begin(number, worker, adminAt()),
+      begin: (number, worker) => this.#begin(number, worker, at.admin!),
       attend: worker => this.#attend(worker),
       graceMs: WORKER_GRACE_MS,
     });
-    const admin = this.#createAdmin(store, crew);
-    this.#parts = { store, host, crew, admin };
+    const listeners = (): AddressInfo[] => [at.admin, at.listen].filter(each => each !== undefined);
+    const metrics = this.#createMetrics(store);
+    const onCancelled = (): void => metrics.settled({ state: 'cancelled' });
+    const known = { config, version, listeners, clock, log };
+    const records = createRecords({ ...known, shared: store, host, onCancelled });
+    const admin = this.#createAdmin(store, crew, records, metrics);
+    this.#parts = { store, host, crew, records, admin };
     return this.#parts;
   }
 
@@ -173,14 +183,20 @@ class Machine implements Primary {
     };
   }
 
-  #createAdmin(store: SharedStore | undefined, crew: Crew): Admin {
-    const { adminToken: token } = this.#options.config;
-    // What this process itself uses; the rest is counted where it happens.
-    const own = createMetrics({
+  /** What this process itself uses and does; the rest is counted where it happens. */
+  #createMetrics(store: SharedStore | undefined): Metrics {
+    const metrics = createMetrics({
       size: () => ({ held: 0, waiting: 0, inFlight: 0 }),
       storeAvailable: () => store?.available ?? true,
       runsHeld: () => 0,
     });
+    metrics.start();
+    this.#started.defer(() => metrics.stop());
+    return metrics;
+  }
+
+  #createAdmin(store: SharedStore | undefined, crew: Crew, { access, api }: Records, own: Metrics): Admin {
+    const { adminToken: token } = this.#options.config;
     const metrics: Pick<Metrics, 'contentType' | 'text'> = {
       contentType: own.contentType,
       text: async () => sumOf([await own.snapshot(), ...(await crew.measure())]).text(),
@@ -191,6 +207,6 @@ class Machine implements Primary {
       const available = store?.available ?? crew.serving.some(worker => worker.available);
       return available ? undefined : 'store_unavailable';
     };
-    return createAdmin({ token, metrics, readiness });
+    return createAdmin({ token, metrics, readiness, access, api, log: this.#log });
   }
 }

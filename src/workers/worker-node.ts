@@ -18,6 +18,8 @@ import type { LeaseReply, LeaseRequest } from '../runtime/leasing.ts';
 import { createRemoteHost, type RemoteHost } from '../runtime/remote-host.ts';
 import { DRAIN_MS, noticeOf } from '../service.ts';
 import type { Store } from '../store/store.ts';
+import type { Tracing } from '../trace.ts';
+import { openTracing } from '../trace/open.ts';
 import type { Channel } from './channel.ts';
 import type { Begin, FromWorker, ToWorker } from './messages.ts';
 import { unpackConfig } from './packed-config.ts';
@@ -87,7 +89,7 @@ export class WorkerNode {
     const { store, scratch } = ground;
     const port = channel.port<LeaseRequest, LeaseReply>('leases');
     const host = createRemoteHost({ port, appTimeout: config.appTimeout, clock: systemClock });
-    const core = this.#createCore(ground, host);
+    const core = this.#createCore(ground, host, this.#openTracing());
 
     if (scratch) await this.#begin(scratch.start(), () => scratch.stop());
     await this.#begin(store.open(), () => store.close());
@@ -119,7 +121,7 @@ export class WorkerNode {
     this.#core?.shed(count);
   }
 
-  #createCore({ store, spoolDir }: Ground, host: RemoteHost): Core {
+  #createCore({ store, spoolDir }: Ground, host: RemoteHost, tracing: Tracing | undefined): Core {
     const { version, draftDir } = this.#options.begin;
     this.#core = createCore({
       config: this.#config,
@@ -127,13 +129,25 @@ export class WorkerNode {
       store,
       shared: true,
       host,
+      hosted: () => host.states(),
       spoolDir,
       ...(draftDir !== undefined && { draftDir }),
       listeners: () => this.#listeners,
       clock: systemClock,
       log: this.#log,
+      tracing,
     });
     return this.#core;
+  }
+
+  /** Ends last, when nothing more can begin a span. */
+  #openTracing(): Tracing | undefined {
+    const { tracing: config } = this.#config;
+    if (config === undefined) return undefined;
+    const { version } = this.#options.begin;
+    const tracing = openTracing({ config, version, clock: systemClock, log: this.#log });
+    this.#started.defer(() => tracing.stop());
+    return tracing;
   }
 
   /** As every node of a database does; the embedded store is the primary's to tidy. */

@@ -1,19 +1,22 @@
 /**
- * The API on a listener of its own, in front of a real store whose runs a test can bring to where it wants them.
+ * The API on a listener of its own, in front of a real store whose runs and deliveries a test can bring to where
+ * it wants them. Below `/api/v1/` it answers as to a holder of the admin token.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { uuidv7 } from 'uuidv7';
 import { expect, onTestFinished } from 'vitest';
-import { createApi } from '../../src/api/api.ts';
+import { type ApiOptions, createApi } from '../../src/api/api.ts';
 import type { Runs } from '../../src/api/run-routes.ts';
 import { systemClock } from '../../src/clock.ts';
 import { silentLogger } from '../../src/log.ts';
+import { createTargetPolicy } from '../../src/delivery/target.ts';
+import { createStoredRuns } from '../../src/runs/stored-runs.ts';
 import { createWaits } from '../../src/runs/waits.ts';
 import type { NewRun, RunEnd, RunOutcome, RunRef } from '../../src/store/runs.ts';
-import type { Store } from '../../src/store/store.ts';
-import { newRun, temporaryDirectory } from '../store/samples.ts';
+import type { AttemptResult, DeliveryRef, NewDelivery, Next, Store } from '../../src/store/store.ts';
+import { attempt, newDelivery, newRun, temporaryDirectory } from '../store/samples.ts';
 import { openTestStore } from '../store/sqlite/opening.ts';
 import { captureLog, type LogLine } from '../support/log.ts';
 
@@ -36,6 +39,14 @@ export interface Rig extends ApiRig {
   begin(run: NewRun): Promise<RunRef>;
   /** A run from its beginning to its end. */
   end(run: NewRun, outcome: RunOutcome, end?: Partial<RunEnd>): Promise<void>;
+  /** A delivery that is this node's. */
+  deliver(overrides?: Partial<NewDelivery>): Promise<NewDelivery & { readonly ref: DeliveryRef }>;
+  /** One whose first attempt has ended, so or so. */
+  attempted(
+    next: Next,
+    result?: Partial<AttemptResult>,
+    delivery?: Partial<NewDelivery>,
+  ): Promise<NewDelivery>;
   /** The end of one that was begun. */
   finish(run: NewRun, ref: RunRef, outcome: RunOutcome, end?: Partial<RunEnd>): Promise<void>;
 }
@@ -53,6 +64,9 @@ export function envelopeOf({ runId, projectId, app }: NewRun, rest: string): str
   return `{"run_id":"${runId}","project_id":"${projectId}","app":"${app}",${rest}}`;
 }
 
+/** Nobody asks it for anything. */
+const NO_STORE = { available: true } as Store;
+
 /** Nobody has any. */
 const NO_RUNS: Runs = {
   find: async () => undefined,
@@ -62,15 +76,35 @@ const NO_RUNS: Runs = {
   wait: async () => undefined,
 };
 
+/** All but what a test is about. */
+function optionsOf(log: ApiOptions['log']): Omit<ApiOptions, 'store' | 'runs'> {
+  return {
+    config: { projects: new Map(), apps: new Map() },
+    version: '0.0.0-test',
+    policy: createTargetPolicy({ allow: [], listeners: () => [], localAddresses: () => [] }),
+    hosted: async () => [],
+    onJob: () => {},
+    clock: systemClock,
+    log,
+  };
+}
+
 /** Without a store: there are no runs but those that `runs` tells of. */
-export async function openApi(runs: Partial<Runs> = {}): Promise<ApiRig> {
+export function openApi(runs: Partial<Runs> = {}): Promise<ApiRig> {
+  return serveApi({ store: NO_STORE, runs: { ...NO_RUNS, ...runs } });
+}
+
+export async function serveApi(
+  given: Pick<ApiOptions, 'store' | 'runs'> & Partial<ApiOptions>,
+): Promise<ApiRig> {
   const { log, lines } = captureLog();
   const stopping = new AbortController();
-  const api = createApi({ log, runs: { ...NO_RUNS, ...runs } });
+  const api = createApi({ ...optionsOf(log), ...given });
   const server = createServer({ requireHostHeader: false });
   for (const event of ['request', 'checkContinue']) {
     server.on(event, (req, res) => {
-      api(req, res, { projectId: PROJECT, runId: uuidv7(), signal: stopping.signal });
+      const projectId = req.url!.startsWith('/api/') ? undefined : PROJECT;
+      api(req, res, { projectId, runId: uuidv7(), signal: stopping.signal });
     });
   }
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
@@ -93,25 +127,14 @@ export async function openApi(runs: Partial<Runs> = {}): Promise<ApiRig> {
 }
 
 /** `overrides` take the place of what the store would do. */
-export async function openRig(overrides: Partial<Runs> = {}): Promise<Rig> {
+export async function openRig(overrides: Partial<Runs> = {}, given: Partial<ApiOptions> = {}): Promise<Rig> {
   const dir = temporaryDirectory();
   const spoolDir = join(dir, 'spool');
   const store = await openTestStore({ dir, spoolDir });
   const { runs } = store;
   const waits = createWaits({ runs, clock: systemClock, log: silentLogger });
-  const api = await openApi({
-    find: (projectId, runId) => runs.find(projectId, runId),
-    result: (projectId, runId) => runs.result(projectId, runId),
-    list: (filter, page) => runs.list(filter, page),
-    cancel: (projectId, runId) => runs.cancel(projectId, runId),
-    async wait(projectId, runId, until) {
-      const run = await runs.find(projectId, runId);
-      if (run === undefined || run.endedAt !== undefined) return run;
-      await waits.wait(runId, until);
-      return runs.find(projectId, runId);
-    },
-    ...overrides,
-  });
+  const stored = createStoredRuns({ runs, clock: systemClock, log: silentLogger, waits });
+  const api = await serveApi({ store, runs: { ...stored, ...overrides }, ...given });
 
   const begin = async ({ projectId, app, runId }: NewRun): Promise<RunRef> => {
     const claimed = await runs.claim([{ projectId, app, limit: 1_000, each: false }]);
@@ -124,12 +147,23 @@ export async function openRig(overrides: Partial<Runs> = {}): Promise<Rig> {
     expect(await runs.end(ref, ending, outcome)).toBeDefined();
     waits.ended(run.runId);
   };
+  const deliver: Rig['deliver'] = async overrides => {
+    const delivery = newDelivery({ projectId: PROJECT, ...overrides });
+    return { ...delivery, ref: await store.insert(delivery) };
+  };
   return {
     ...api,
     store,
     spoolDir,
     begin,
     finish,
+    deliver,
+    async attempted(next, result, overrides) {
+      const { ref, ...delivery } = await deliver({ begunAt: Date.now(), ...overrides });
+      const answered = result?.error === undefined ? { status: 200 } : {};
+      expect(await store.endAttempt(ref, attempt(1, { ...answered, ...result }), next)).toBe(true);
+      return delivery;
+    },
     async insert(overrides) {
       const run = newRun({ projectId: PROJECT, createdAt: T, ...overrides });
       expect(await runs.insert(run)).toEqual({ outcome: 'inserted' });

@@ -241,13 +241,17 @@ describe('accept', () => {
     expect(begin).not.toHaveBeenCalled();
   });
 
-  it('rejects and forgets what the store refuses', async () => {
-    const rig = await createRig();
+  it('rejects, tells and forgets what the store refuses', async () => {
+    const told: string[] = [];
+    const rig = await createRig({
+      events: { made: () => told.push('made'), storeFailed: operation => told.push(operation) },
+    });
     const node = await rig.boot();
     vi.spyOn(node.store, 'insert').mockRejectedValueOnce(new Error('refused'));
     await expect(node.dispatcher.accept(rig.delivery())).rejects.toThrow('refused');
     expect(node.dispatcher.size().held).toBe(0);
     expect(node.pending.of('p')).toBe(0);
+    expect(told).toEqual(['insert_delivery']);
   });
 
   it('after a stop leaves the delivery to the next start', async () => {
@@ -563,22 +567,27 @@ describe('what is told', () => {
     expect(JSON.stringify(rig.lines)).not.toMatch(/in-the-/);
   });
 
-  it('is an event per attempt and per settled delivery', async () => {
+  it('is an event per delivery, per attempt and per settled delivery', async () => {
     const clock = new ManualClock();
     const told: unknown[] = [];
     const rig = await createRig({
       clock,
       answer: ({ attempt }) => (attempt === 1 ? 404 : 200),
-      events: { attempt: event => told.push(event), settled: event => told.push(event) },
+      events: {
+        made: () => told.push('made'),
+        attempt: result => told.push(result),
+        settled: next => told.push(next),
+      },
     });
     const node = await rig.boot();
     const delivery = rig.delivery({ createdAt: clock.now() - 30 });
     await node.dispatcher.accept(delivery);
     await driven(node, clock, delivery.runId);
     await idle(node);
-    expect(told).toEqual([
-      { status: 404, queueMs: 30, totalMs: 0 },
-      { status: 200, queueMs: 0, totalMs: 0 },
+    expect(told).toMatchObject([
+      'made',
+      { number: 1, status: 404, timings: { queueMs: 30, totalMs: 0 } },
+      { number: 2, status: 200, timings: { queueMs: 0, totalMs: 0 } },
       { state: 'delivered' },
     ]);
   });

@@ -38,6 +38,8 @@ export interface Rig {
   readonly runs: Runs;
   /** Deliveries that were made. */
   readonly delivered: readonly NewDelivery[];
+  /** What was told to whoever counts. */
+  readonly events: readonly object[];
   /** A run for an app, accepted. */
   add(app: string, overrides?: Partial<NewRun>): Promise<NewRun>;
   ended(runId: string): Promise<RunRecord>;
@@ -71,6 +73,7 @@ export async function openRig(apps: readonly AppConfig[], options: RigOptions = 
   await spool.start();
   const ways = createWays({ appTimeout: 60_000, host });
   const delivered: NewDelivery[] = [];
+  const events: object[] = [];
   const runs = createRuns({
     config: {
       apps: new Map([[PROJECT, new Map(apps.map(app => [app.name, app]))]]),
@@ -87,7 +90,11 @@ export async function openRig(apps: readonly AppConfig[], options: RigOptions = 
     executes: true,
     clock,
     log,
-    events: { runEnded() {} },
+    events: {
+      runBegun: waitedMs => events.push({ waitedMs }),
+      runEnded: ({ state }) => events.push({ state }),
+      storeFailed: operation => events.push({ operation }),
+    },
   });
   let halted: Promise<void> | undefined;
   const halt = async (): Promise<void> => {
@@ -103,6 +110,7 @@ export async function openRig(apps: readonly AppConfig[], options: RigOptions = 
     store,
     runs,
     delivered,
+    events,
     async add(app, overrides = {}) {
       const run: NewRun = {
         runId: uuidv7(),

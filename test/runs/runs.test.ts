@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { uuidv7 } from 'uuidv7';
-import { beforeAll, afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeAll, afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { REQUEST_SUFFIX } from '../../src/store/runs.ts';
 import type { Store } from '../../src/store/store.ts';
 import { runIdAt } from '../store/samples.ts';
@@ -416,5 +416,24 @@ describe('waiting for a run', () => {
     expect(await rig.runs.wait(PROJECT, runId, { ms: 10, signal })).toMatchObject({ state: 'queued' });
     expect(await rig.runs.wait(PROJECT, uuidv7(), { ms: 60_000, signal })).toBeUndefined();
     expect(await rig.runs.wait('p-other', runId, { ms: 60_000, signal })).toBeUndefined();
+  });
+});
+
+describe('whoever counts', () => {
+  it('is told of a start, with how long it was waited for, and of an end', async () => {
+    const name = stage.play(ok);
+    const rig = await openRig([urlApp('a', `${stage.url}/${name}`)]);
+    const { runId } = await rig.add('a', { createdAt: Date.now() - 5_000 });
+    rig.runs.start();
+    await rig.ended(runId);
+    await until(() => rig.events.length === 2);
+    expect(rig.events).toEqual([{ waitedMs: expect.closeTo(5_000, -4) as number }, { state: 'succeeded' }]);
+  });
+
+  it('is told of a run that the store refused', async () => {
+    const rig = await openRig([urlApp('a', stage.url)]);
+    vi.spyOn(rig.store.runs, 'insert').mockRejectedValueOnce(new Error('refused'));
+    await expect(rig.add('a')).rejects.toThrow('refused');
+    expect(rig.events).toEqual([{ operation: 'insert_run' }]);
   });
 });

@@ -27,6 +27,7 @@ function takeCalls(app: HostedApp, clock = systemClock) {
         asked.push('lease');
         return app.lease(stillWanted);
       },
+      states: () => [{ ...app.state(), projectId: APP.projectId, app: APP.name }],
     },
     port: here,
     appOf: (projectId, name) => ({ ...APP, projectId, name }),
@@ -54,6 +55,18 @@ describe('a place for a call of another process', () => {
     const [local, remote] = [await hosting.lease(), await takeCalls(hosting.app).lease()];
     expect(remote.pool).not.toBe(local.pool);
     expect(await ask(remote, path)).toEqual(await ask(local, path));
+  });
+
+  it('is seen by the other process, as all that is told of the app', async () => {
+    const hosting = host({ concurrency: 2 });
+    const { remote, lease } = takeCalls(hosting.app);
+    expect(await remote.states()).toMatchObject([
+      { projectId: 'p-test', app: 'app', phase: 'idle', replicas: [] },
+    ]);
+    await lease();
+    expect(await remote.states()).toMatchObject([
+      { phase: 'ready', waiting: 0, replicas: [{ index: 0, phase: 'ready', restarts: 0, active: 1 }] },
+    ]);
   });
 
   it('counts as those of this process do, until it is given back', async () => {

@@ -144,6 +144,7 @@ export function runsConformance(name: string, openStore: OpenStore): void {
         const run = newRun();
         await ended(run);
         expect(await store.runs.find('p-other', run.runId)).toBeUndefined();
+        expect(await store.runs.find(undefined, run.runId)).toMatchObject({ runId: run.runId });
         expect(await store.runs.result('p-other', run.runId)).toBeUndefined();
         expect(await store.runs.cancel('p-other', run.runId)).toBe(false);
       });

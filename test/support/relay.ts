@@ -10,8 +10,8 @@ export interface Relay {
   readonly port: number;
   /** Holds what both sides send from now on, on connections that come later as well. */
   hold(): void;
-  /** Holds what the server sends from now on. */
-  holdAnswers(): void;
+  /** Holds what the server sends from now on, or from when a client sends this text on. */
+  holdAnswers(from?: string): void;
   /** What was held goes through, and whatever comes after it. */
   resume(): void;
   /** Breaks all connections, with what is held in them; new ones go through. */
@@ -22,10 +22,14 @@ export interface Relay {
 export async function startRelay(target: number): Promise<Relay> {
   const pairs = new Set<{ client: Socket; server: Socket }>();
   let held: 'nothing' | 'answers' | 'all' = 'nothing';
+  let awaited: string | undefined;
 
   const listener = createServer(client => {
     const pair = { client, server: connect(target, '127.0.0.1') };
     pairs.add(pair);
+    client.on('data', chunk => {
+      if (awaited !== undefined && chunk.includes(awaited)) set('answers');
+    });
     for (const [from, to] of [
       [client, pair.server],
       [pair.server, client],
@@ -47,10 +51,12 @@ export async function startRelay(target: number): Promise<Relay> {
     else server.pause();
   }
   function set(now: typeof held): void {
+    awaited = undefined;
     held = now;
     for (const pair of pairs) apply(pair);
   }
   function cut(): void {
+    awaited = undefined;
     held = 'nothing';
     for (const { client, server } of pairs) {
       client.destroy();
@@ -68,7 +74,10 @@ export async function startRelay(target: number): Promise<Relay> {
   return {
     port: (listener.address() as AddressInfo).port,
     hold: () => set('all'),
-    holdAnswers: () => set('answers'),
+    holdAnswers(from) {
+      if (from === undefined) set('answers');
+      else awaited = from;
+    },
     resume: () => set('nothing'),
     cut,
   };

@@ -12,6 +12,7 @@ import type {
   Config,
   ProcessConfig,
   ProjectConfig,
+  TracingConfig,
   WebhooksConfig,
 } from '../../src/config/config.ts';
 import { type Logger, silentLogger } from '../../src/log.ts';
@@ -38,6 +39,7 @@ export interface TestServiceOptions {
   readonly appTimeout?: number;
   readonly adminToken?: string;
   readonly log?: Logger;
+  readonly tracing?: TracingConfig;
   /** Kept between starts when given; otherwise made and removed. */
   readonly data?: string;
 }
@@ -132,6 +134,7 @@ function testConfig(options: TestServiceOptions, data: string): Config {
     },
     appTimeout: options.appTimeout ?? 15 * 60_000,
     appEnvironment: APP_ENVIRONMENT,
+    ...(options.tracing !== undefined && { tracing: options.tracing }),
   };
 }
 

@@ -73,7 +73,8 @@ describe('two workers', () => {
     for (const answer of answers) await inbox.of(runIdOf(answer));
     expect(await workerOf(rig, runIdOf(answers[0]!))).toBe(1);
     expect(await workerOf(rig, runIdOf(answers[1]!))).toBe(2);
-    const count = () => readMetric(rig.addresses, 'calls_total{runtime="custom",status="2xx",webhook="yes"}');
+    const count = () =>
+      readMetric(rig.addresses, 'calls_total{runtime="custom",status="2xx",webhook="yes",async="no"}');
     expect(await count()).toBe(3);
     expect(await readMetric(rig.addresses, 'store_available')).toBe(1);
     await vi.waitFor(async () => expect(await readMetric(rig.addresses, 'deliveries_held')).toBe(0), SOON);
@@ -187,7 +188,10 @@ describe('a worker that is killed', () => {
     await bystander.until('and half');
     expect(isAlive(await rig.successorOf(dead, 1))).toBe(true);
     expect((await fetch(`${rig.addresses.admin}/readyz`)).status).toBe(200);
-    const calls = await readMetric(rig.addresses, 'calls_total{runtime="custom",status="2xx",webhook="yes"}');
+    const calls = await readMetric(
+      rig.addresses,
+      'calls_total{runtime="custom",status="2xx",webhook="yes",async="no"}',
+    );
     expect(calls).toBeGreaterThanOrEqual(1); // those of the dead count as far as they were known
 
     await rig.service.kill();
@@ -271,9 +275,9 @@ describe('SIGHUP', () => {
     slow.close();
     for (const pid of before) await untilEnded(pid);
     expect((await rig.call('app/quick')).status).toBe(200);
-    expect(await readMetric(rig.addresses, 'calls_total{runtime="custom",status="2xx",webhook="no"}')).toBe(
-      3,
-    );
+    expect(
+      await readMetric(rig.addresses, 'calls_total{runtime="custom",status="2xx",webhook="no",async="no"}'),
+    ).toBe(3);
     expect(await rig.service.stop()).toEqual({ code: 0, signal: null });
     await untilNoneAlive(rig.mark);
   });

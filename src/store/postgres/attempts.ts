@@ -9,7 +9,7 @@ import { createBlobs } from './blobs.ts';
 import type { Database, Statement } from './connection.ts';
 import { type Columns, givenRows } from './given.ts';
 import { type Hold, refOf } from './hold.ts';
-import { INTERRUPTED } from './freeing.ts';
+import { CANCELLED, INTERRUPTED } from './cut-off.ts';
 
 export interface Counting extends Hold {
   /** When the attempt began, by the database's clock; undefined: it is taken back. */
@@ -78,34 +78,40 @@ const WITHDRAW: Statement = {
     WHERE ${MINE} AND (q.in_flight IS NOT NULL OR $4::bool) RETURNING g.id, g.claim`,
 };
 
+/** What the queue knows of a delivery and its attempts or its end are told with. */
+const KEPT = 'q.round, q.cause, q.project, q.app, q.host, q.other_target';
+
 const END: Statement = {
   name: 'afterword_end',
   text: `
     WITH given AS (
       SELECT * FROM ${givenRows(ENDED, 3)}
     ), again AS (
-      UPDATE afterword_queue q SET in_flight = NULL, due_at = g.due_at
-      FROM given g WHERE ${MINE} AND g.state = 0 RETURNING q.round, q.cause, g.*
+      UPDATE afterword_queue q SET in_flight = NULL, due_at = g.due_at, last_status = g.status
+      FROM given g WHERE ${MINE} AND g.state = 0 RETURNING ${KEPT}, g.*
     ), settled AS (
       DELETE FROM afterword_queue q
-      USING given g WHERE ${MINE} AND g.state <> 0 RETURNING q.round, q.cause, g.*
+      USING given g WHERE ${MINE} AND g.state <> 0 RETURNING ${KEPT}, g.*
     ), ended AS (
       SELECT * FROM again UNION ALL SELECT * FROM settled
     ), recorded AS (
       INSERT INTO afterword_attempts
         (id, round, number, cause, started_at, queue_ms, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms,
-         status, error, excerpt)
+         status, error, target, excerpt)
       SELECT id, round, number, cause, started_at, queue_ms, dns_ms, connect_ms, tls_ms, first_byte_ms,
-        total_ms, status, error, substring($2::bytea FROM excerpt_start FOR excerpt_length)
+        total_ms, status, error, other_target, substring($2::bytea FROM excerpt_start FOR excerpt_length)
       FROM ended ON CONFLICT DO NOTHING
     ), finished AS (
-      INSERT INTO afterword_settled (id, state, reason, round, settled_at)
-      SELECT id, state, reason, round, extract(epoch FROM clock_timestamp()) * 1000 FROM settled
+      INSERT INTO afterword_settled
+        (id, state, reason, round, settled_at, project, app, host, last_status, other_target)
+      SELECT id, state, reason, round, extract(epoch FROM clock_timestamp()) * 1000, project, app, host, status,
+        other_target
+      FROM settled
     )
     SELECT id, claim FROM ended`,
 };
 
-/** Which were written already; whoever took a delivery over has recorded the attempt as well, but not its end. */
+/** Which were written already; whoever took a delivery over, or cancelled it, has recorded the attempt, but not its end. */
 const RECORDED: Statement = {
   text: `
     SELECT g.id, g.claim
@@ -113,7 +119,7 @@ const RECORDED: Statement = {
     CROSS JOIN LATERAL (
       SELECT FROM afterword_attempts
       WHERE id = g.id AND number = g.number AND started_at = g.started_at
-        AND error IS DISTINCT FROM '${INTERRUPTED}' LIMIT 1
+        AND (error IN ('${INTERRUPTED}', '${CANCELLED}')) IS NOT TRUE LIMIT 1
     ) a`,
 };
 

@@ -9,7 +9,8 @@ import type { Database, Statement } from './connection.ts';
 import { refOf } from './hold.ts';
 import type { Times } from './times.ts';
 
-const QUEUED = 'id, project, round, attempts, cause, due_at';
+const QUEUED =
+  'id, project, app, round, attempts, cause, due_at, created_at, key_id, other_target, other_sealed';
 
 const TAKE: Statement = {
   name: 'afterword_claim',
@@ -25,7 +26,7 @@ const TAKEN: Statement = {
 };
 
 const DETAILS: Statement = {
-  text: 'SELECT id, app, target, created_at, key_id, sealed FROM afterword_deliveries WHERE id = ANY ($1::uuid[])',
+  text: 'SELECT id, target, traceparent, sealed FROM afterword_deliveries WHERE id = ANY ($1::uuid[])',
 };
 
 export interface ClaimOptions {
@@ -52,18 +53,22 @@ export type Unreadable = Pick<PendingDelivery, 'ref' | 'runId' | 'attempts'>;
 interface QueueRow {
   readonly id: string;
   readonly project: string;
+  readonly app: string;
   readonly round: number;
   readonly attempts: number;
   readonly cause: number;
   readonly due_at: number;
+  readonly created_at: number;
+  /** Of what is sealed for where this round goes. */
+  readonly key_id: string | null;
+  readonly other_target: string | null;
+  readonly other_sealed: Uint8Array | null;
 }
 
 interface DetailRow {
   readonly id: string;
-  readonly app: string;
   readonly target: string;
-  readonly created_at: number;
-  readonly key_id: string | null;
+  readonly traceparent: string | null;
   readonly sealed: Uint8Array | null;
 }
 
@@ -85,7 +90,7 @@ export function claimer({ database, keyring, owner, times }: ClaimOptions) {
     for (const row of rows.sort((a, b) => (a.id < b.id ? -1 : 1))) {
       const held = { ref: refOf({ id: row.id, claim: claim.number }), runId: row.id, attempts: row.attempts };
       const detail = detailsOf.get(row.id);
-      const confidential = detail && open(detail, keyring);
+      const confidential = detail && open(row, detail, keyring);
       if (confidential === undefined) claimed.unreadable.push(held);
       else claimed.deliveries.push({ ...held, ...pending(row, detail!, times), confidential });
     }
@@ -93,7 +98,9 @@ export function claimer({ database, keyring, owner, times }: ClaimOptions) {
   };
 }
 
-function open({ id, key_id: keyId, sealed }: DetailRow, keyring: Keyring): Confidential | undefined {
+function open(row: QueueRow, detail: DetailRow, keyring: Keyring): Confidential | undefined {
+  const { id, key_id: keyId } = row;
+  const sealed = row.other_target === null ? detail.sealed : row.other_sealed;
   return keyId === null || sealed === null ? {} : unseal({ keyId, sealed }, id, keyring);
 }
 
@@ -102,9 +109,10 @@ type Rest = Omit<PendingDelivery, keyof Unreadable | 'confidential'>;
 function pending(row: QueueRow, detail: DetailRow, times: Times): Rest {
   return {
     projectId: row.project,
-    app: detail.app,
-    target: detail.target,
-    createdAt: times.toNode(detail.created_at),
+    app: row.app,
+    target: row.other_target ?? detail.target,
+    createdAt: times.toNode(row.created_at),
+    ...(detail.traceparent !== null && { traceparent: detail.traceparent }),
     round: row.round,
     trigger: TRIGGERS[row.cause]!,
     dueAt: times.toNode(row.due_at),

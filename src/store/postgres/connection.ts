@@ -3,7 +3,16 @@
  * for them or needs one to itself. Nothing depends on the state of a session, so that a pooler may stand
  * between.
  */
-import { Client, type ClientConfig, Pool, type PoolClient, type QueryResult, type QueryResultRow } from 'pg';
+import {
+  Client,
+  type ClientBase,
+  type ClientConfig,
+  Pool,
+  type PoolClient,
+  type QueryResult,
+  type QueryResultRow,
+} from 'pg';
+import { createLimit } from './limit.ts';
 
 export interface ConnectionOptions {
   /** A name, an address, or the absolute path of the folder that has the server's socket. */
@@ -30,6 +39,11 @@ export interface Database {
 }
 
 export interface DatabasePool extends Database {
+  /**
+   * All of `work`, or nothing of it, in a transaction that `begin` begins. Some of the connections are for other
+   * statements alone.
+   */
+  transaction<T>(begin: string, work: (database: Database) => Promise<T>): Promise<T>;
   /** Ends all connections; what is under way fails. */
   end(): Promise<void>;
 }
@@ -39,21 +53,42 @@ const CONNECT_TIMEOUT_MS = 3_000;
 const QUERY_TIMEOUT_MS = 10_000;
 const IDLE_TIMEOUT_MS = 60_000;
 const GOODBYE_MS = 500;
+/** Of the connections: what people ask for must not keep deliveries waiting. */
+const IN_TRANSACTIONS = 1 / 4;
 
 export function createPool(connection: ConnectionOptions, max: number): DatabasePool {
   const pool = new Pool({ ...clientConfig(connection), max, idleTimeoutMillis: IDLE_TIMEOUT_MS });
   const clients = new Set<PoolClient>();
+  const limit = createLimit(Math.max(1, Math.floor(max * IN_TRANSACTIONS)));
   pool.on('error', () => {}); // of an idle connection: the pool has dropped it already
-  pool.on('connect', client => clients.add(client));
+  pool.on('connect', client => {
+    clients.add(client);
+    client.on('error', () => {}); // in a transaction: its next statement fails
+  });
   pool.on('remove', client => clients.delete(client));
   return {
     query: ({ name, text }, values = []) => pool.query({ ...(name && { name }), text, values: [...values] }),
+    transaction: (begin, work) => limit(() => transact(pool, begin, work)),
     async end() {
       const ended = pool.end();
       await Promise.all([...clients].map(disconnect));
       await ended;
     },
   };
+}
+
+async function transact<T>(pool: Pool, begin: string, work: (database: Database) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let whole = false;
+  try {
+    await client.query(begin);
+    const result = await work(databaseOn(client));
+    await client.query('COMMIT');
+    whole = true;
+    return result;
+  } finally {
+    client.release(!whole); // with its connection, the transaction ends too
+  }
 }
 
 export interface SingleOptions {
@@ -73,7 +108,7 @@ export function createClient({ connection, timeoutMs }: SingleOptions): Client {
 }
 
 /** A connection as what statements are given to. */
-export function databaseOn(client: Client): Database {
+export function databaseOn(client: ClientBase): Database {
   return {
     query: ({ name, text }, values = []) =>
       client.query({ ...(name && { name }), text, values: [...values] }),

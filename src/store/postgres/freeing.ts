@@ -1,13 +1,12 @@
 /**
- * Deliveries and runs that lose their owner: because it is dead, or because it gives them up. They become
+ * Deliveries, runs and jobs that lose their owner: because it is dead, or because it gives them up. They become
  * claimable. Where an attempt was under way, it is recorded as `interrupted` and stays counted, with one
  * exception: a round never ends on such an attempt, so where it was the last one, it is given back. The start of
  * a run stays counted in any case.
  */
 import { ATTEMPTS_PER_ROUND } from '../store.ts';
 import type { Database, Statement } from './connection.ts';
-
-export const INTERRUPTED = 'interrupted';
+import { INTERRUPTED } from './cut-off.ts';
 
 const CHUNK = 1_000;
 
@@ -20,7 +19,8 @@ const FIRST_IN = (queue: string, owner: string) =>
 
 /** Whether an owner has anything. */
 export const OWNS = (owner: string) =>
-  `coalesce(${FIRST_IN('afterword_queue', owner)}, ${FIRST_IN('afterword_run_queue', owner)}) IS NOT NULL`;
+  `(coalesce(${FIRST_IN('afterword_queue', owner)}, ${FIRST_IN('afterword_run_queue', owner)}) IS NOT NULL
+    OR EXISTS (SELECT FROM afterword_jobs j WHERE j.owner = ${owner}))`;
 
 /** `owner` is a query for the id of the owner; without a row, nothing is done. */
 function freeing(name: string, owner: string): Statement {
@@ -36,11 +36,12 @@ function freeing(name: string, owner: string): Statement {
           attempts = CASE WHEN in_flight IS NULL THEN attempts
             ELSE least(attempts, ${ATTEMPTS_PER_ROUND - 1}) END,
           due_at = CASE WHEN in_flight IS NULL THEN due_at
-            ELSE extract(epoch FROM clock_timestamp()) * 1000 END
+            ELSE extract(epoch FROM clock_timestamp()) * 1000 END,
+          last_status = CASE WHEN in_flight IS NULL THEN last_status END
         WHERE id = ANY (ARRAY(SELECT id FROM left_behind)) RETURNING id
       ), recorded AS (
-        INSERT INTO afterword_attempts (id, round, number, cause, started_at, queue_ms, total_ms, error)
-        SELECT id, round, attempts, cause, in_flight, 0, 0, '${INTERRUPTED}' FROM left_behind
+        INSERT INTO afterword_attempts (id, round, number, cause, started_at, queue_ms, total_ms, error, target)
+        SELECT id, round, attempts, cause, in_flight, 0, 0, '${INTERRUPTED}', other_target FROM left_behind
         WHERE in_flight IS NOT NULL ON CONFLICT DO NOTHING
       ), freed_runs AS (
         UPDATE afterword_run_queue
@@ -48,8 +49,12 @@ function freeing(name: string, owner: string): Statement {
         WHERE id = ANY (ARRAY(
           SELECT r.id FROM owner CROSS JOIN LATERAL afterword_owned_runs(owner.id, ${CHUNK}) r
         )) RETURNING id
+      ), freed_jobs AS (
+        UPDATE afterword_jobs SET owner = NULL
+        WHERE owner IS NOT NULL AND owner = (SELECT id FROM owner) RETURNING id
       )
-      SELECT (SELECT count(*)::int FROM freed) AS deliveries, (SELECT count(*)::int FROM freed_runs) AS runs`,
+      SELECT (SELECT count(*)::int FROM freed) AS deliveries, (SELECT count(*)::int FROM freed_runs) AS runs,
+        (SELECT count(*)::int FROM freed_jobs) AS jobs`,
   };
 }
 
@@ -99,7 +104,10 @@ export async function findDead(database: Database, { deadMs, me }: Takeover): Pr
 export interface Freed {
   readonly deliveries: number;
   readonly runs: number;
+  readonly jobs: number;
 }
+
+export const totalOf = ({ deliveries, runs, jobs }: Freed) => deliveries + runs + jobs;
 
 /** Frees a chunk of what a dead node owns; none as well where it turns out not to be dead. */
 export async function takeOver(database: Database, dead: DeadNode, { deadMs, me }: Takeover): Promise<Freed> {
@@ -113,10 +121,14 @@ export async function giveUp(database: Database, owner: number): Promise<Freed> 
 
 /** Repeats `free` until there are no more. */
 export async function freeAll(free: () => Promise<Freed>): Promise<Freed> {
-  let total: Freed = { deliveries: 0, runs: 0 };
+  let total: Freed = { deliveries: 0, runs: 0, jobs: 0 };
   for (;;) {
-    const { deliveries, runs } = await free();
-    if (deliveries + runs === 0) return total;
-    total = { deliveries: total.deliveries + deliveries, runs: total.runs + runs };
+    const freed = await free();
+    if (totalOf(freed) === 0) return total;
+    total = {
+      deliveries: total.deliveries + freed.deliveries,
+      runs: total.runs + freed.runs,
+      jobs: total.jobs + freed.jobs,
+    };
   }
 }

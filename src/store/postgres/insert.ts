@@ -2,6 +2,7 @@
  * Writes new deliveries, a batch in one statement: what came in, and its place in the queue. One that is there
  * already is left as it is.
  */
+import { hostOf } from '../ledger.ts';
 import { type Keyring, type Sealed, seal } from '../seal.ts';
 import type { NewDelivery } from '../store.ts';
 import { createBlobs } from './blobs.ts';
@@ -11,7 +12,7 @@ import { inRow } from './parts.ts';
 import type { Times } from './times.ts';
 
 export interface Insertion
-  extends Pick<NewDelivery, 'projectId' | 'app' | 'target' | 'statusCode' | 'owned'> {
+  extends Pick<NewDelivery, 'projectId' | 'app' | 'target' | 'statusCode' | 'traceparent' | 'owned'> {
   /** The run id. */
   readonly id: string;
   /** By the database's clock. */
@@ -47,15 +48,19 @@ export interface InsertOptions {
 /** The rows of a batch, numbered by their `place`; $2 has their bytes. */
 export const GIVEN = `
   SELECT * FROM unnest($3::uuid[], $4::text[], $5::text[], $6::text[], $7::int[], $8::float8[],
-    $9::text[], $10::int[], $11::int[], $12::int[], $13::int[], $14::bigint[], $15::bool[], $16::float8[])
+    $9::text[], $10::int[], $11::int[], $12::int[], $13::int[], $14::bigint[], $15::bool[], $16::float8[],
+    $17::text[], $18::text[])
   WITH ORDINALITY AS g (id, project, app, target, status, created_at, key_id, sealed_start, sealed_length,
-    body_start, body_length, body_size, owned, begun_at, place)`;
+    body_start, body_length, body_size, owned, begun_at, host, traceparent, place)`;
+
+/** How many parameters that are, with the owner and the bytes. */
+export const GIVEN_PARAMETERS = 18;
 
 /** Of rows as given. */
 export const DELIVERIES = (given: string) => `
   INSERT INTO afterword_deliveries
-    (id, project, app, target, status, created_at, key_id, sealed, body_size, body)
-  SELECT id, project, app, target, status, created_at, key_id,
+    (id, project, app, target, host, status, created_at, traceparent, key_id, sealed, body_size, body)
+  SELECT id, project, app, target, host, status, created_at, traceparent, key_id,
     substring($2::bytea FROM sealed_start FOR sealed_length), body_size,
     substring($2::bytea FROM body_start FOR body_length)
   FROM ${given}`;
@@ -65,9 +70,10 @@ export const DELIVERIES = (given: string) => `
  * be counted only for an owner.
  */
 export const QUEUED = (given: string) => `
-  INSERT INTO afterword_queue (id, owner, round, attempts, cause, due_at, in_flight, key_id, project)
+  INSERT INTO afterword_queue (id, owner, round, attempts, cause, due_at, in_flight, key_id, project, app, host,
+    created_at)
   SELECT g.id, owner.id, 1, CASE WHEN begun.at IS NULL THEN 0 ELSE 1 END, 0, g.created_at, begun.at,
-    g.key_id, g.project
+    g.key_id, g.project, g.app, g.host, g.created_at
   FROM ${given} g
   CROSS JOIN (SELECT (SELECT id FROM afterword_nodes WHERE id = $1::int) AS id) me
   CROSS JOIN LATERAL (SELECT CASE WHEN g.owned THEN me.id END AS id) owner
@@ -137,5 +143,7 @@ export function givenValues(owner: number | undefined, insertions: readonly Inse
     insertions.map(({ body }) => (typeof body === 'number' ? body : null)),
     insertions.map(({ owned }) => owned),
     insertions.map(({ begunAt }) => begunAt),
+    insertions.map(({ target }) => hostOf(target)),
+    insertions.map(({ traceparent }) => traceparent),
   ];
 }

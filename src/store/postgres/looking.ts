@@ -1,15 +1,26 @@
 /**
  * What a node looks for all the time: nodes that are dead, from whom it takes over, deliveries and runs that
- * wait to be claimed, and runs of its own that are to be cancelled, in case that nobody rang.
+ * wait to be claimed, and runs of its own that are to be cancelled, in case that nobody rang; and whether anybody
+ * wants to be told of what changes.
  */
+import type { QueryResultRow } from 'pg';
 import type { Logger } from '../../log.ts';
 import type { Database, Statement } from './connection.ts';
-import { findDead, freeAll, type Takeover, takeOver } from './freeing.ts';
+import { findDead, freeAll, type Takeover, takeOver, totalOf } from './freeing.ts';
 
-const WAITING: Statement = {
-  name: 'afterword_waiting',
-  text: 'SELECT afterword_waiting($1::text[]) OR afterword_runs_waiting($1::text[], $2::int) AS waiting',
+const LOOK: Statement = {
+  name: 'afterword_look',
+  text: `
+    SELECT afterword_waiting($1::text[]) OR afterword_runs_waiting($1::text[], $2::int) AS waiting,
+      EXISTS (SELECT FROM afterword_followers WHERE until > clock_timestamp()) AS followed`,
 };
+
+export interface Seen {
+  /** Some wait to be claimed, or to be cancelled here. */
+  readonly waiting: boolean;
+  /** Somebody follows what happens to deliveries, on whatever node. */
+  readonly followed: boolean;
+}
 
 export interface LookingOptions {
   readonly database: Database;
@@ -23,8 +34,7 @@ export interface LookingOptions {
 export interface Looking {
   /** Takes over from all that are dead; tells how many deliveries and runs. */
   takeOver(): Promise<number>;
-  /** Whether any wait to be claimed, or to be cancelled here. */
-  waiting(): Promise<boolean>;
+  look(): Promise<Seen>;
 }
 
 export function createLooking({ database, log, deadMs, owner, keys }: LookingOptions): Looking {
@@ -33,15 +43,17 @@ export function createLooking({ database, log, deadMs, owner, keys }: LookingOpt
       const takeover: Takeover = { deadMs, me: owner() };
       let total = 0;
       for (const dead of await findDead(database, takeover)) {
-        const { deliveries, runs } = await freeAll(() => takeOver(database, dead, takeover));
-        if (deliveries + runs === 0) continue;
-        total += deliveries + runs;
-        log.warn({ event: 'takeover', node: dead.name, deliveries, runs }, 'taken over from a dead node');
+        const freed = await freeAll(() => takeOver(database, dead, takeover));
+        if (totalOf(freed) === 0) continue;
+        total += totalOf(freed);
+        log.warn({ event: 'takeover', node: dead.name, ...freed }, 'taken over from a dead node');
       }
       return total;
     },
-    async waiting() {
-      return (await database.query<{ waiting: boolean }>(WAITING, [keys, owner()])).rows[0]!.waiting;
+    async look() {
+      const { waiting, followed } = (await database.query<Seen & QueryResultRow>(LOOK, [keys, owner()]))
+        .rows[0]!;
+      return { waiting, followed };
     },
   };
 }

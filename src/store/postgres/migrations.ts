@@ -6,17 +6,22 @@
  * `afterword_queue` is narrow, has what is pending and changes at every attempt. The other tables of a delivery
  * are written once, and lie in partitions by the day of its run id, which retention drops as a whole:
  * `afterword_deliveries` (what came in), `afterword_body_parts` (large bodies), `afterword_attempts`, and
- * `afterword_settled` (how it ended). The days' partitions are made in partitions.ts; the default ones are for
+ * `afterword_settled` (how it ended). A new round by hand takes a delivery out of the last and puts it back into
+ * the queue. The days' partitions are made in partitions.ts; the default ones are for
  * run ids of days that have none.
  *
  * Runs are kept in the same way, without partitions, since they are kept for a day or so: `afterword_run_queue`
  * has those that have not ended, and changes; `afterword_runs` (what came in), `afterword_run_ends` (how it
  * ended) and `afterword_run_parts` (large bodies of both) are written once. `afterword_run_keys` has the keys of
- * callers. An owner is the number that `afterword_nodes` gives to a node. Times are milliseconds since the epoch
- * by the database's clock.
+ * callers. What is there for people, jobs and numbers, is in ledger-tables.ts and stats-tables.ts.
+ *
+ * An owner is the number that `afterword_nodes` gives to a node. Times are milliseconds since the epoch by the
+ * database's clock.
  */
+import { LEDGER_TABLES, UNDELIVERED } from './ledger-tables.ts';
 import { FILLERS, QUEUE_STORAGE } from './queue-storage.ts';
 import { RUN_TABLES } from './run-tables.ts';
+import { STATS_TABLES } from './stats-tables.ts';
 
 export interface Migration {
   readonly sql: string;
@@ -57,7 +62,13 @@ export const MIGRATIONS: readonly Migration[] = [
     due_at    double precision NOT NULL,
     in_flight double precision,            -- when the attempt under way began
     key_id    text,                        -- of what is sealed: who has no such key does not claim it
-    project   text NOT NULL
+    project   text NOT NULL,
+    app       text NOT NULL,
+    host      text NOT NULL,               -- of the delivery's own target
+    created_at   double precision NOT NULL,
+    last_status  smallint,                 -- of the attempt that ended last
+    other_target text,                     -- where this round goes, if not to the delivery's own target
+    other_sealed bytea                     -- in place of what is sealed in the delivery, for that target
   ) WITH (${QUEUE_STORAGE}
   );
 
@@ -87,8 +98,8 @@ export const MIGRATIONS: readonly Migration[] = [
       ORDER BY owner, id LIMIT wanted FOR UPDATE SKIP LOCKED
     $$;
 
-  INSERT INTO afterword_queue (id, round, attempts, cause, due_at, project)
-    SELECT gen_random_uuid(), 0, 0, 0, 0, filler FROM ${FILLERS};
+  INSERT INTO afterword_queue (id, round, attempts, cause, due_at, project, app, host, created_at)
+    SELECT gen_random_uuid(), 0, 0, 0, 0, filler, '', '', 0 FROM ${FILLERS};
   DELETE FROM afterword_queue;
 
   CREATE TABLE afterword_deliveries (
@@ -96,13 +107,19 @@ export const MIGRATIONS: readonly Migration[] = [
     project    text NOT NULL,
     app        text NOT NULL,
     target     text NOT NULL,
+    host       text NOT NULL,              -- of the target
     status     smallint NOT NULL,
     created_at double precision NOT NULL,
+    traceparent text,
     key_id     text,
     sealed     bytea,
     body_size  bigint,                     -- the body is in parts
     body       bytea
   ) PARTITION BY RANGE (id);
+  -- For lists, newest first.
+  CREATE INDEX afterword_deliveries_of_project ON afterword_deliveries (project, id);
+  CREATE INDEX afterword_deliveries_of_app ON afterword_deliveries (project, app, id);
+  CREATE INDEX afterword_deliveries_of_host ON afterword_deliveries (host, id);
   -- As they are: most bodies are too small to gain by compression, and large ones cost more than they gain.
   ALTER TABLE afterword_deliveries ALTER COLUMN body SET STORAGE EXTERNAL;
 
@@ -128,6 +145,7 @@ export const MIGRATIONS: readonly Migration[] = [
     total_ms      double precision NOT NULL,
     status        smallint,
     error         text,
+    target        text,                    -- where it went, if not to the delivery's own
     excerpt       bytea,
     PRIMARY KEY (id, round, number, started_at)
   ) PARTITION BY RANGE (id);
@@ -137,15 +155,24 @@ export const MIGRATIONS: readonly Migration[] = [
     state      smallint NOT NULL,
     reason     smallint,
     round      smallint NOT NULL,
-    settled_at double precision NOT NULL
+    settled_at double precision NOT NULL,
+    project    text NOT NULL,
+    app        text NOT NULL,
+    host       text NOT NULL,              -- of the delivery's own target
+    last_status  smallint,                 -- of the last attempt
+    other_target text                      -- where the last round went, if not to the delivery's own target
   ) PARTITION BY RANGE (id);
   CREATE INDEX afterword_settled_at ON afterword_settled (settled_at);
+  -- For lists of what was not delivered, which is little beside the rest.
+  CREATE INDEX afterword_undelivered ON afterword_settled (state, id) WHERE ${UNDELIVERED};
+  CREATE INDEX afterword_undelivered_of_project ON afterword_settled (project, state, id) WHERE ${UNDELIVERED};
+  CREATE INDEX afterword_undelivered_of_host ON afterword_settled (host, state, id) WHERE ${UNDELIVERED};
 
   CREATE TABLE afterword_deliveries_default PARTITION OF afterword_deliveries DEFAULT;
   CREATE TABLE afterword_body_parts_default PARTITION OF afterword_body_parts DEFAULT;
   CREATE TABLE afterword_attempts_default PARTITION OF afterword_attempts DEFAULT;
   CREATE TABLE afterword_settled_default PARTITION OF afterword_settled DEFAULT;
-${RUN_TABLES}
+${RUN_TABLES}${LEDGER_TABLES}${STATS_TABLES}
   `,
   },
 ];

@@ -24,6 +24,8 @@ const LOCK_CLASS = 0x61667465;
 export const LOCK = `${LOCK_CLASS}, hashtext(current_schema())`;
 /** Those of an app whose runs are being claimed. */
 export const RUN_LOCK_CLASS = LOCK_CLASS + 1;
+/** Those of a key that somebody gave with an action. */
+export const KEY_LOCK_CLASS = LOCK_CLASS + 2;
 
 export interface Day {
   /** When it begins. */

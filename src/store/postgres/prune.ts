@@ -3,7 +3,8 @@
  * to nothing. Single ones only where the age asked for is too short for days to do, and in the default
  * partitions, which are never dropped.
  */
-import { type ConnectionOptions, type Database, withClient } from './connection.ts';
+import { WRITING } from './by-index.ts';
+import { type ConnectionOptions, type Database, type DatabasePool, withClient } from './connection.ts';
 import { DAY_MS, dropDay, existingDays, PARTITIONED } from './partitions.ts';
 import type { Persistence } from './persistence.ts';
 
@@ -14,7 +15,7 @@ const DROP_TIMEOUT_MS = 60_000;
 
 export interface PruneOptions {
   readonly connection: ConnectionOptions;
-  readonly database: Database;
+  readonly database: DatabasePool;
   readonly persistence: Persistence;
 }
 
@@ -26,17 +27,6 @@ export interface Pruner {
 }
 
 export function createPruner({ connection, database, persistence }: PruneOptions): Pruner {
-  async function remove(ids: readonly string[]): Promise<number> {
-    let count = 0;
-    // What says that it is there goes last, so that what is cut off is found again.
-    for (const table of PARTITIONED) {
-      const text = `DELETE FROM ${table} WHERE id = ANY ($1::uuid[])`;
-      const { rowCount } = await persistence.persist(() => database.query({ text }, [ids]));
-      count = rowCount ?? 0;
-    }
-    return count;
-  }
-
   return {
     async days(before) {
       const days = await persistence.persist(() => existingDays(database));
@@ -53,12 +43,27 @@ export function createPruner({ connection, database, persistence }: PruneOptions
 
     async single(before, age, limit) {
       const table = age < SHORT_AGE ? 'afterword_settled' : 'afterword_settled_default';
-      const text = `
-        SELECT id FROM ${table} WHERE settled_at < $1::float8 ORDER BY settled_at LIMIT $2::int`;
-      const { rows } = await persistence.persist(() =>
-        database.query<{ id: string }>({ text }, [before, limit]),
+      return persistence.persist(() =>
+        database.transaction(WRITING, writer => removeOldest(writer, table, before, limit)),
       );
-      return rows.length === 0 ? 0 : remove(rows.map(({ id }) => id));
     },
   };
+}
+
+/** Whoever is about to give one of them a new round is waited for, or waits and then does not find it. */
+async function removeOldest(
+  database: Database,
+  table: string,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const text = `
+    SELECT id FROM ${table} WHERE settled_at < $1::float8 ORDER BY settled_at LIMIT $2::int
+    FOR UPDATE SKIP LOCKED`;
+  const { rows } = await database.query<{ id: string }>({ text }, [before, limit]);
+  if (rows.length === 0) return 0;
+  const ids = rows.map(({ id }) => id);
+  for (const from of PARTITIONED)
+    await database.query({ text: `DELETE FROM ${from} WHERE id = ANY ($1::uuid[])` }, [ids]);
+  return ids.length;
 }

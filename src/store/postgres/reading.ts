@@ -4,9 +4,12 @@ import {
   ATTEMPT_COLUMNS,
   type AttemptRow,
   attemptRecord,
-  type DeliveryRow,
+  type DeliveryDetailRow,
   deliveryRecord,
+  type SealedRow,
+  signedOf,
 } from '../rows.ts';
+import type { Keyring } from '../seal.ts';
 import type { Backlog, DeliveryRecord } from '../store.ts';
 import type { Database, Statement } from './connection.ts';
 
@@ -14,7 +17,8 @@ const DELIVERY: Statement = {
   text: `
     SELECT d.project, d.app, d.target, d.status, d.created_at, q.due_at,
       coalesce(s.state, ${STATES.indexOf('pending')}) AS state, s.reason,
-      coalesce(s.round, q.round) AS round, s.settled_at
+      coalesce(s.round, q.round) AS round, s.settled_at, d.traceparent,
+      coalesce(s.other_target, q.other_target) AS other_target, d.key_id, d.sealed
     FROM afterword_deliveries d
     LEFT JOIN afterword_queue q ON q.id = d.id LEFT JOIN afterword_settled s ON s.id = d.id
     WHERE d.id = $1::uuid AND (q.id IS NOT NULL OR s.id IS NOT NULL) -- neither: it is being pruned`,
@@ -35,11 +39,15 @@ const PENDING: Statement = {
 };
 
 /** Its times are by the database's clock. */
-export async function findDelivery(database: Database, runId: string): Promise<DeliveryRecord | undefined> {
-  const [row] = (await database.query<DeliveryRow>(DELIVERY, [runId])).rows;
+export async function findDelivery(
+  database: Database,
+  runId: string,
+  keyring: Keyring,
+): Promise<DeliveryRecord | undefined> {
+  const [row] = (await database.query<DeliveryDetailRow & SealedRow>(DELIVERY, [runId])).rows;
   if (row === undefined) return undefined;
   const attempts = (await database.query<AttemptRow>(ATTEMPTS, [runId])).rows;
-  return deliveryRecord(runId, row, attempts.map(attemptRecord));
+  return { ...deliveryRecord(runId, row, attempts.map(attemptRecord)), ...signedOf(row, runId, keyring) };
 }
 
 export async function countPending(database: Database): Promise<Backlog> {

@@ -11,6 +11,7 @@ import { type Columns, givenRows } from './given.ts';
 import {
   DELIVERIES,
   GIVEN,
+  GIVEN_PARAMETERS,
   givenValues,
   type Insertion,
   type InsertOptions,
@@ -40,19 +41,20 @@ const ENDED: Columns = [
   ['place', 'int'], // of its delivery
 ];
 
-/** $1 to $16 are those of inserted deliveries, $17 has the results. */
+/** The first parameters are those of inserted deliveries. */
+const RESULTS = GIVEN_PARAMETERS + 1;
 const END: Statement = {
   name: 'afterword_end_runs',
   text: `
     WITH given AS (${GIVEN}),
     ended AS (
-      DELETE FROM afterword_run_queue q USING ${givenRows(ENDED, 18)}
+      DELETE FROM afterword_run_queue q USING ${givenRows(ENDED, RESULTS + 1)}
       WHERE ${HELD} RETURNING g.*, q.project, q.app, q.starts, coalesce(q.begun_at, q.started_at) AS started_at
     ), finished AS (
       INSERT INTO afterword_run_ends (id, project, app, state, status, error, ended_at, starts, started_at,
         owner, claim, result_size, result)
       SELECT id, project, app, state, status, error, ended_at, starts, started_at, owner, claim, result_size,
-        substring($17::bytea FROM result_start FOR result_length)
+        substring($${RESULTS}::bytea FROM result_start FOR result_length)
       FROM ended
     ), owed AS (
       SELECT given.* FROM ended JOIN given ON given.place = ended.place

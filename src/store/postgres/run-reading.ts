@@ -26,7 +26,7 @@ const RECORDS = (runs: string) => `
   WHERE q.id IS NOT NULL OR e.id IS NOT NULL`;
 
 const FIND: Statement = {
-  text: RECORDS('(SELECT * FROM afterword_runs WHERE id = $1::uuid AND project = $2::text)'),
+  text: RECORDS('(SELECT * FROM afterword_runs WHERE id = $1::uuid AND coalesce(project = $2::text, true))'),
 };
 
 const LIVE: Statement = { text: 'SELECT id FROM afterword_run_queue WHERE id = ANY ($1::uuid[])' };
@@ -46,10 +46,10 @@ const PLACES: Readonly<Record<RunState, readonly string[]>> = {
 /** Its times are by the database's clock, as those of all records. */
 export async function findRun(
   database: Database,
-  projectId: string,
+  projectId: string | undefined,
   runId: string,
 ): Promise<RunRecord | undefined> {
-  const [row] = (await database.query<RunRow>(FIND, [runId, projectId])).rows;
+  const [row] = (await database.query<RunRow>(FIND, [runId, projectId ?? null])).rows;
   return row && runRecord(runId, row);
 }
 

@@ -53,10 +53,24 @@ export interface RunsOptions {
   readonly spoolDir: string;
   /** Runs are to be cancelled, on whatever node has them. */
   readonly onMarked: () => void;
+  /** A delivery was made. */
+  readonly onDelivery: (runId: string) => void;
 }
 
 export function createRuns(options: RunsOptions): RunStore {
-  const { database, persistence, gate, lanes, bodies, keyring, times, owner, spoolDir, onMarked } = options;
+  const {
+    database,
+    persistence,
+    gate,
+    lanes,
+    bodies,
+    keyring,
+    times,
+    owner,
+    spoolDir,
+    onMarked,
+    onDelivery,
+  } = options;
   const runBodies = createRunBodies({ database, persistence, bodies });
   const takeClaim = runClaimer({ database, keyring, owner, times });
   let lastClaim = 0;
@@ -98,7 +112,9 @@ export function createRuns(options: RunsOptions): RunStore {
     if ('file' in body && !(await writeParts(hold, outcome, body))) return undefined;
     if (!(await lanes.ends.submit(endingOf(hold, how, outcome)))) return undefined;
     if ('file' in body) await rm(body.file, { force: true });
-    return 'delivery' in outcome ? { delivery: refOf({ id: hold.id, claim: INSERTED }) } : {};
+    if ('result' in outcome) return {};
+    onDelivery(hold.id);
+    return { delivery: refOf({ id: hold.id, claim: INSERTED }) };
   }
 
   function writeParts(

@@ -12,17 +12,19 @@ import { inChunks } from '../chunks.ts';
 import { ensureDirectory } from '../directory.ts';
 import { isRunId } from '../run-id.ts';
 import type { Keyring } from '../seal.ts';
-import type { NewDelivery, PendingDelivery, Store } from '../store.ts';
+import type { AttemptResult, DeliveryRef, NewDelivery, Next, PendingDelivery, Store } from '../store.ts';
 import { createBell } from './bell.ts';
 import { createBodies } from './bodies.ts';
 import { claimer, type Unreadable } from './claim.ts';
 import { type ConnectionOptions, createPool } from './connection.ts';
 import { describe } from './faults.ts';
-import { freeAll, giveUp } from './freeing.ts';
+import { createFollowing } from './following.ts';
+import { freeAll, giveUp, totalOf } from './freeing.ts';
 import { createGate } from './gate.ts';
 import { holdOf, INSERTED, refOf } from './hold.ts';
 import { insertionOf } from './insert.ts';
 import { createLanes, type Obstacle } from './lanes.ts';
+import { createLedger, pruneActions } from './ledger.ts';
 import { LEASE, type Lease } from './lease.ts';
 import { leave } from './leaving.ts';
 import { createLooking } from './looking.ts';
@@ -34,6 +36,7 @@ import { countPending, findDelivery } from './reading.ts';
 import { createRounds } from './rounds.ts';
 import { createRuns } from './runs.ts';
 import { startError } from './start-errors.ts';
+import { createStats } from './stats.ts';
 import { createTenure } from './tenure.ts';
 import { createTimes } from './times.ts';
 import { FIRST_UPKEEP_MS, keepUp } from './upkeep.ts';
@@ -70,7 +73,22 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
   const announce = () => listeners.forEach(listener => listener());
   const tenure = createTenure({ connection, nodeId, clock, lease, times, onBeat, onRegained: announce });
   const owner = () => tenure.owner;
-  const bell = createBell({ connection, database, clock, onRing: announce });
+  const following = createFollowing({
+    database,
+    clock,
+    nodeId,
+    tell: messages => bell.tell(messages),
+    listen: wanted => bell.hear(wanted),
+  });
+  const changed = (runId: string) => following.changed(runId);
+  const bell = createBell({
+    connection,
+    database,
+    clock,
+    onRing: announce,
+    onTold: message => following.hear(message),
+    onMissed: () => following.hear(''),
+  });
   const onUnowned = () => bell.ring();
   const lanes = createLanes({ database, persistence, tenure, availability, log, onUnowned });
   const bodies = createBodies({ database, persistence });
@@ -80,7 +98,9 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
   const looking = createLooking({ database, log, deadMs: lease.dead, owner, keys });
   const onMarked = () => bell.ring();
   const shared = { database, persistence, gate, bodies, keyring, times, owner, spoolDir };
-  const runs = createRuns({ ...shared, lanes: lanes.runs, onMarked });
+  const runs = createRuns({ ...shared, lanes: lanes.runs, onMarked, onDelivery: changed });
+  const ledger = createLedger({ ...shared, clock, following, onUnowned });
+  const stats = createStats({ database, persistence, gate, clock, nodeId });
   const looks = createRounds(clock, lease.look, look);
   const upkeep = createRounds(clock, FIRST_UPKEEP_MS, () => keepUp(connection, log));
   let opening: Promise<void> | undefined;
@@ -95,13 +115,22 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
 
   async function look(): Promise<number> {
     try {
-      const freed = await looking.takeOver();
-      if (freed > 0) bell.ring();
-      if (freed > 0 || (await looking.waiting())) announce();
+      const freed = await takeOver();
+      const { waiting, followed } = await looking.look();
+      following.heed(followed);
+      if (freed > 0 || waiting) announce();
     } catch (error) {
       log.debug({ detail: describe(error) }, 'no look at the database'); // the beats tell
     }
     return lease.look;
+  }
+
+  async function takeOver(): Promise<number> {
+    const freed = await looking.takeOver();
+    if (freed === 0) return 0;
+    bell.ring();
+    following.muchChanged();
+    return freed;
   }
 
   async function start(): Promise<void> {
@@ -130,6 +159,7 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
     const ended = Promise.all([written, looks.stop(), upkeep.stop(), bell.stop()]);
     const inTime = (await Promise.race([ended, late])) !== 'late';
     cancel();
+    following.stop();
     await tenure.stop();
     if (inTime) await leave(connection, tenure.owner).catch(sayUnsaid);
     await database.end(); // what is still under way fails by this
@@ -149,6 +179,7 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
     assertSpooled(body, join(spoolDir, runId));
     if ('file' in body) await bodies.write(runId, body.file, body.size);
     const id = await lanes.inserts.submit(insertionOf(delivery, keyring, times));
+    changed(runId);
     if ('file' in body) await rm(body.file, { force: true });
     return id;
   }
@@ -171,6 +202,7 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
       attempt: { number: attempts + 1, startedAt, timings, error: 'secret_unreadable' },
       next: { state: 'failed', reason: 'blocked' },
     });
+    changed(runId);
     log.error(
       { event: 'secret_unreadable', runId },
       'a delivery was failed: its sealed secret cannot be read',
@@ -179,13 +211,26 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
 
   async function release(): Promise<number> {
     const freed = await freeAll(() => persistence.persist(() => giveUp(database, owner())));
-    const total = freed.deliveries + freed.runs;
-    if (total > 0) bell.ring();
-    return total;
+    if (totalOf(freed) > 0) bell.ring();
+    if (freed.deliveries > 0) following.muchChanged();
+    return totalOf(freed);
+  }
+
+  async function endAttempt(ref: DeliveryRef, attempt: AttemptResult, next: Next): Promise<boolean> {
+    const hold = holdOf(ref);
+    const written = await lanes.outcomes.submit({
+      ...hold,
+      attempt: { ...attempt, startedAt: times.toDatabase(attempt.startedAt) },
+      next: next.state === 'pending' ? { ...next, dueAt: times.toDatabase(next.dueAt) } : next,
+    });
+    if (written) changed(hold.id);
+    return written;
   }
 
   return {
     runs,
+    ledger,
+    stats,
 
     open: () => (opening ??= start()),
     close: () => (closing ??= stop()),
@@ -204,16 +249,9 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
 
     withdrawAttempt: ref => gate.run(() => lanes.counts.submit(holdOf(ref))),
 
-    endAttempt: (ref, attempt, next) =>
-      gate.run(() =>
-        lanes.outcomes.submit({
-          ...holdOf(ref),
-          attempt: { ...attempt, startedAt: times.toDatabase(attempt.startedAt) },
-          next: next.state === 'pending' ? { ...next, dueAt: times.toDatabase(next.dueAt) } : next,
-        }),
-      ),
+    endAttempt: (ref, attempt, next) => gate.run(() => endAttempt(ref, attempt, next)),
 
-    recover: () => gate.run(() => persistence.persist(() => looking.takeOver())),
+    recover: () => gate.run(() => persistence.persist(takeOver)),
     release: () => gate.run(release),
 
     claim: limit =>
@@ -231,7 +269,7 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
 
     find: runId =>
       gate.run(async () =>
-        isRunId(runId) ? persistence.persist(() => findDelivery(database, runId)) : undefined,
+        isRunId(runId) ? persistence.persist(() => findDelivery(database, runId, keyring)) : undefined,
       ),
 
     backlog: () => gate.run(() => persistence.persist(() => countPending(database))),
@@ -240,6 +278,7 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
       gate.run(async () => {
         const bound = times.toDatabase(before);
         const age = clock.now() - before;
+        await persistence.persist(() => pruneActions(database, bound, limit));
         const dropped = await pruner.days(bound);
         return dropped + (await inChunks(limit, PRUNE_CHUNK, size => pruner.single(bound, age, size)));
       }),

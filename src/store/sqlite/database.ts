@@ -7,6 +7,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StartError } from '../../errors.ts';
 import { directoryError } from '../directory.ts';
+import { hostOf } from '../ledger.ts';
 import type { Keyring } from '../seal.ts';
 import { describe, isSqliteError, primaryCode } from './faults.ts';
 import { MIGRATIONS } from './migrations.ts';
@@ -87,7 +88,8 @@ function registerKeys(db: DatabaseSync, keyring: Keyring): void {
   const used = db.prepare('SELECT key_id FROM seal_keys').all();
   const pendingWith = db.prepare(
     `SELECT (SELECT count(*) FROM deliveries d INDEXED BY deliveries_pending JOIN contents c ON c.id = d.id
-         WHERE d.state = 0 AND c.key_id = ?1) AS deliveries,
+         LEFT JOIN overrides o ON o.id = d.id
+         WHERE d.state = 0 AND iif(o.id IS NULL, c.key_id, o.key_id) = ?1) AS deliveries,
        (SELECT count(*) FROM run_requests WHERE key_id = ?1) AS runs`,
   );
   for (const row of used) {
@@ -124,10 +126,10 @@ function migrate(db: DatabaseSync, file: string): void {
         `(schema ${version}, this one knows ${MIGRATIONS.length}); start that version, or a newer one`,
     );
   }
-  for (const [index, sql] of MIGRATIONS.entries()) {
-    if (index < version) continue;
-    db.exec(`BEGIN IMMEDIATE; ${sql}; PRAGMA user_version = ${index + 1}; COMMIT;`);
-  }
+  const missing = MIGRATIONS.slice(version);
+  if (missing.length === 0) return;
+  db.function('host_of', { deterministic: true }, target => hostOf(String(target)));
+  db.exec(`BEGIN IMMEDIATE; ${missing.join(';')}; PRAGMA user_version = ${MIGRATIONS.length}; COMMIT;`);
 }
 
 function pragma(db: DatabaseSync, name: string): number | string {

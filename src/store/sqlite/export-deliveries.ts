@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { TRIGGERS } from '../codes.ts';
 import { deliveryRecord } from '../rows.ts';
+import type { Sealed } from '../seal.ts';
 import type { NewBody } from '../store.ts';
 import type { StoredDelivery } from '../stored.ts';
 import type { PartReader } from './export-part.ts';
@@ -15,6 +16,9 @@ interface DeliveryRow extends KeyedRow {
   readonly run_id: Uint8Array;
   readonly key_id: string | null;
   readonly sealed: Uint8Array | null;
+  /** Of a round to another target. */
+  readonly other_key_id: string | null;
+  readonly other_sealed: Uint8Array | null;
   readonly file_size: number | null;
   readonly body: Uint8Array | null;
 }
@@ -37,9 +41,11 @@ export function deliveryReader(
     },
     *read(after) {
       const rows = db.prepare(
-        `SELECT d.id, d.project, c.app, c.target, c.status, c.created_at, d.state, d.reason, d.round, d.due_at,
+        `SELECT d.id, d.project, c.app, c.target, o.target AS other_target, o.key_id AS other_key_id,
+           o.sealed AS other_sealed, c.status, c.created_at, t.traceparent, d.state, d.reason, d.round, d.due_at,
            d.settled_at, d.attempts, d.cause, c.run_id, c.key_id, c.sealed, c.file_size, c.body
-         FROM deliveries d JOIN contents c ON c.id = d.id WHERE ${WHICH[part]} AND d.id > ? ORDER BY d.id`,
+         FROM deliveries d JOIN contents c ON c.id = d.id LEFT JOIN overrides o ON o.id = d.id
+         LEFT JOIN traces t ON t.id = d.id WHERE ${WHICH[part]} AND d.id > ? ORDER BY d.id`,
       );
       const attemptsOf = attemptsReader(db);
       for (const each of rows.iterate(after)) {
@@ -48,8 +54,8 @@ export function deliveryReader(
         yield {
           ...deliveryRecord(runId, row, attemptsOf(row.id)),
           position: row.id,
-          ...(row.key_id !== null &&
-            row.sealed !== null && { sealed: { keyId: row.key_id, sealed: row.sealed } }),
+          ...sealedAs('sealed', row.key_id, row.sealed),
+          ...sealedAs('otherSealed', row.other_key_id, row.other_sealed),
           body: bodyOf(row, join(spoolDir, runId)),
           counted: row.attempts,
           trigger: TRIGGERS[row.cause]!,
@@ -61,6 +67,14 @@ export function deliveryReader(
       return excerpts + ('bytes' in body ? body.bytes.byteLength : 0);
     },
   };
+}
+
+function sealedAs<Name extends string>(
+  name: Name,
+  keyId: string | null,
+  sealed: Uint8Array | null,
+): Partial<Record<Name, Sealed>> {
+  return keyId === null || sealed === null ? {} : ({ [name]: { keyId, sealed } } as Record<Name, Sealed>);
 }
 
 function bodyOf({ file_size: size, body }: DeliveryRow, file: string): NewBody {

@@ -92,7 +92,7 @@ function openRecovered(
   let freed: number;
   do {
     db.exec('BEGIN IMMEDIATE');
-    freed = recover({ limit: RECOVER_CHUNK, now: clock.now() }, [], false, owner);
+    freed = recover({ limit: RECOVER_CHUNK, now: clock.now() }, [], false, owner).count;
     db.exec('COMMIT');
   } while (freed > 0);
   return db;

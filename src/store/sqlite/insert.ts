@@ -1,8 +1,10 @@
-/** Writes a new delivery: its two rows, its secret sealed. */
+/** Writes a new delivery: its rows, its secret sealed. */
 import type { DatabaseSync } from 'node:sqlite';
 import { syncDirectory } from '../directory.ts';
+import { hostOf } from '../ledger.ts';
 import { type Keyring, seal } from '../seal.ts';
 import type { Confidential } from '../store.ts';
+import { createCatalogue } from './catalogue.ts';
 import { KEYS_PER_MS, parseRunId, type RunKey } from './key.ts';
 import type { Args, Handlers } from './protocol.ts';
 
@@ -14,25 +16,30 @@ interface InsertOptions {
 
 export function insertHandler({ db, keyring, spoolDir }: InsertOptions): Handlers['insert'] {
   const narrow = db.prepare(
-    `INSERT INTO deliveries (id, project, state, owner, due_at, round, attempts, in_flight, cause)
-     VALUES (?, ?, 0, ?, ?, 1, ?, ?, 0) ON CONFLICT DO NOTHING`,
+    `INSERT INTO deliveries (id, project, app, host, state, owner, due_at, round, attempts, in_flight, cause)
+     VALUES (?, ?, ?, ?, 0, ?, ?, 1, ?, ?, 0) ON CONFLICT DO NOTHING`,
   );
   const wide = db.prepare(
     `INSERT INTO contents (id, run_id, app, target, status, created_at, key_id, sealed, file_size, body)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
+  const trace = db.prepare('INSERT INTO traces (id, traceparent) VALUES (?, ?)');
   const present = db.prepare('SELECT id FROM contents WHERE id BETWEEN ? AND ? AND run_id = ?');
+  const catalogue = createCatalogue(db);
   let sequence = 0;
 
   /** Rolls on through the milliseconds, so that a conflict is as good as never met. */
   function insertNarrow(key: RunKey, args: Args<'insert'>, owner: number): number {
-    const { project, owned, createdAt, begunAt } = args;
+    const { project, app, owned, createdAt, begunAt } = args;
+    const host = hostOf(args.target);
     for (let tries = 0; tries < KEYS_PER_MS; tries += 1) {
       sequence = (sequence + 1) % KEYS_PER_MS;
       const id = key.first + sequence;
       const begun = begunAt === undefined ? 0 : 1;
-      const row = [id, project, owned ? owner : null, createdAt, begun, begunAt ?? null];
-      if (narrow.run(...row).changes === 1) return id;
+      const row = [id, project, app, host, owned ? owner : null, createdAt, begun, begunAt ?? null];
+      if (narrow.run(...row).changes === 0) continue;
+      catalogue(id, { project, app, host });
+      return id;
     }
     throw new RangeError('the millisecond of this run id has no free key left');
   }
@@ -65,6 +72,7 @@ export function insertHandler({ db, keyring, spoolDir }: InsertOptions): Handler
       args.fileSize ?? null,
       body ?? null,
     );
+    if (args.traceparent !== undefined) trace.run(id, args.traceparent);
     return id;
   };
 }

@@ -15,6 +15,7 @@ export function insertion(delivery: NewDelivery, spool: SpoolPath): [args: Args<
     status: delivery.statusCode,
     createdAt: delivery.createdAt,
     ...(confidential.authorization !== undefined && { authorization: confidential.authorization }),
+    ...(delivery.traceparent !== undefined && { traceparent: delivery.traceparent }),
     ...spooledSize(body, runId, spool),
     owned: delivery.owned,
     ...(delivery.begunAt !== undefined && { begunAt: delivery.begunAt }),

@@ -6,6 +6,10 @@
  * grows with time (see key.ts). An owner is the small number that `nodes` gives to a process's name. Times are
  * milliseconds since the epoch, REAL because a clock may have fractions.
  *
+ * What of a delivery changes has indexes only over rows that were not simply delivered: those are few, and a
+ * delivery that meets no trouble never touches them. They have in them, behind the id that they are in the order
+ * of, all that a list may ask of a delivery. What never changes is put in order later (see catalogue.ts).
+ *
  * A run that has not ended is a row of `live_runs`, narrow and changing, and one of `run_requests`, wide and
  * written once. Its end deletes both and writes one of `ended_runs`. The three have the same id.
  */
@@ -155,5 +159,120 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
 
   CREATE INDEX run_keys_made ON run_keys (made_at);
+  `,
+  `
+  ALTER TABLE deliveries ADD COLUMN app TEXT NOT NULL DEFAULT '';
+  ALTER TABLE deliveries ADD COLUMN host TEXT NOT NULL DEFAULT ''; -- of its own target
+  ALTER TABLE deliveries ADD COLUMN last_status INTEGER;           -- of the last attempt that has ended
+  ALTER TABLE attempts ADD COLUMN target TEXT;                     -- where it is not the delivery's own
+
+  UPDATE deliveries SET app = c.app, host = host_of(c.target),
+    last_status = (SELECT status FROM attempts WHERE delivery = deliveries.id ORDER BY ordinal DESC LIMIT 1)
+  FROM contents c WHERE c.id = deliveries.id;
+
+  -- Kept up by catalogue.ts, not at every insert.
+  CREATE TABLE delivery_apps (
+    of_project TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    id         INTEGER NOT NULL,
+    PRIMARY KEY (of_project, name, id)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE delivery_hosts (
+    name TEXT NOT NULL,
+    id   INTEGER NOT NULL,
+    PRIMARY KEY (name, id)
+  ) STRICT, WITHOUT ROWID;
+
+  -- One row: the last delivery that the two above have in order.
+  CREATE TABLE catalogue (
+    mark INTEGER NOT NULL
+  ) STRICT;
+
+  INSERT INTO delivery_apps SELECT project, app, id FROM deliveries ORDER BY project, app, id;
+  INSERT INTO delivery_hosts SELECT host, id FROM deliveries ORDER BY host, id;
+  INSERT INTO catalogue SELECT coalesce(max(id), 0) FROM deliveries;
+
+  CREATE INDEX deliveries_trouble ON deliveries (id, project, app, host, state, reason, last_status)
+    WHERE state > 1 OR state = 1 AND last_status NOT BETWEEN 200 AND 299;
+  CREATE INDEX deliveries_trouble_project ON deliveries (project, id, app, host, state, reason, last_status)
+    WHERE state > 1 OR state = 1 AND last_status NOT BETWEEN 200 AND 299;
+
+  -- Beside contents, whose body must stay last: of the deliveries whose call had a trace.
+  CREATE TABLE traces (
+    id          INTEGER PRIMARY KEY,
+    traceparent TEXT NOT NULL
+  ) STRICT;
+
+  -- Where the present or last round of a delivery goes, if elsewhere.
+  CREATE TABLE overrides (
+    id     INTEGER PRIMARY KEY,
+    target TEXT NOT NULL,
+    key_id TEXT,
+    sealed BLOB
+  ) STRICT;
+
+  CREATE TABLE jobs (
+    id          TEXT NOT NULL PRIMARY KEY,
+    project     TEXT,
+    filter      TEXT NOT NULL,     -- JSON
+    created_at  REAL NOT NULL,
+    total       INTEGER NOT NULL,
+    seen        INTEGER NOT NULL,
+    redelivered INTEGER NOT NULL,
+    before      TEXT,              -- the run that it goes on from
+    ended_at    REAL,
+    owner       INTEGER,
+    claim       INTEGER            -- the owner's claim that took it
+  ) STRICT;
+
+  CREATE INDEX jobs_running ON jobs (created_at) WHERE ended_at IS NULL;
+  CREATE INDEX jobs_ended ON jobs (ended_at) WHERE ended_at IS NOT NULL;
+
+  CREATE TABLE ledger_keys (
+    asker       TEXT NOT NULL,     -- a project; empty: whoever may act for all
+    key         TEXT NOT NULL,
+    fingerprint BLOB NOT NULL,
+    made_at     REAL NOT NULL,
+    round       INTEGER,           -- what it made: a round of a delivery,
+    job         TEXT,              -- or a job
+    PRIMARY KEY (asker, key)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE INDEX ledger_keys_made ON ledger_keys (made_at);
+
+  -- What was answered last to each node, for where that was lost.
+  CREATE TABLE answers (
+    owner  INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    answer TEXT NOT NULL,          -- JSON
+    PRIMARY KEY (owner, number)
+  ) STRICT, WITHOUT ROWID;
+
+  -- For each project, and with an empty one for all together.
+  CREATE TABLE minute_counts (
+    project        TEXT NOT NULL,
+    minute         INTEGER NOT NULL,
+    calls          INTEGER NOT NULL,
+    call_errors    INTEGER NOT NULL,
+    made           INTEGER NOT NULL,
+    delivered      INTEGER NOT NULL,
+    failed         INTEGER NOT NULL,
+    first_attempts BLOB NOT NULL,
+    PRIMARY KEY (project, minute)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE INDEX minute_counts_minute ON minute_counts (minute);
+
+  CREATE TABLE host_counts (
+    project  TEXT NOT NULL,
+    hour     INTEGER NOT NULL,
+    host     TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    PRIMARY KEY (project, hour, host)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE INDEX host_counts_hour ON host_counts (hour);
   `,
 ];

@@ -4,11 +4,15 @@
 import type { Clock } from '../../clock.ts';
 import type { Logger } from '../../log.ts';
 import { inChunks } from '../chunks.ts';
+import { IDEMPOTENCY_MS } from '../runs.ts';
 import type { PendingDelivery, Store } from '../store.ts';
 import { insertion } from './insertion.ts';
-import type { Args, Blobs, Kind, Result } from './protocol.ts';
+import { createLedgerOperations, type LedgerOnRequest } from './ledger/operations.ts';
+import type { Args, Blobs, Freed, Kind, Result } from './protocol.ts';
+import { parseDeliveryRef } from './ref.ts';
 import { createRunOperations } from './runs/operations.ts';
 import type { Spool } from './spool.ts';
+import { createStatsOperations } from './stats/operations.ts';
 
 /** Rows per transaction of the operations that may touch very many. */
 const CLAIM_CHUNK = 500;
@@ -26,26 +30,33 @@ export interface OperationsOptions {
 }
 
 /** What of a store is an operation, or several. */
-export type StoreOperations = Omit<Store, 'open' | 'close' | 'available' | 'tenure' | 'watch'>;
+export type StoreOperations = Omit<Store, 'open' | 'close' | 'available' | 'tenure' | 'watch' | 'ledger'> & {
+  readonly ledger: LedgerOnRequest;
+};
 
 export function createOperations({ submit, spool, clock, log }: OperationsOptions): StoreOperations {
   let claims = 0;
+  let numbered = 0;
+  const nextNumber = () => (numbered += 1);
 
   const free = (kind: 'recover' | 'release') => freeAll(clock, args => submit(kind, args));
 
   return {
     runs: createRunOperations({ submit, spool, clock }),
+    ledger: createLedgerOperations({ submit, nextNumber }),
+    stats: createStatsOperations({ submit, nextNumber }),
 
     async insert(delivery) {
       return submit('insert', ...insertion(delivery, spool));
     },
 
-    beginAttempt: (ref, startedAt) => submit('beginAttempt', { id: Number(ref), startedAt }),
+    beginAttempt: (ref, startedAt) => submit('beginAttempt', { ...parseDeliveryRef(ref), startedAt }),
 
-    withdrawAttempt: ref => submit('withdrawAttempt', { id: Number(ref) }),
+    withdrawAttempt: ref => submit('withdrawAttempt', parseDeliveryRef(ref)),
 
     endAttempt(ref, { excerpt, ...attempt }, next) {
-      return submit('endAttempt', { id: Number(ref), attempt, next, now: clock.now() }, [excerpt]);
+      const held = parseDeliveryRef(ref);
+      return submit('endAttempt', { ...held, attempt, next, now: clock.now() }, [excerpt]);
     },
 
     recover: () => free('recover'),
@@ -68,23 +79,28 @@ export function createOperations({ submit, spool, clock, log }: OperationsOption
       return claimed;
     },
 
-    body: ref => submit('body', { id: Number(ref) }),
+    body: ref => submit('body', { id: parseDeliveryRef(ref).id }),
     find: runId => submit('find', { runId }),
     backlog: () => submit('backlog', {}),
 
-    prune: (before, limit) =>
-      inChunks(limit, PRUNE_CHUNK, async chunk => {
+    async prune(before, limit) {
+      await submit('pruneLedger', { before, keysBefore: clock.now() - IDEMPOTENCY_MS });
+      return inChunks(limit, PRUNE_CHUNK, async chunk => {
         const { count, files } = await submit('prune', { before, limit: chunk });
         await spool.remove(files);
         return count;
-      }),
+      });
+    },
   };
 }
 
 /** Frees deliveries and runs a chunk at a time until none is left; tells how many. */
 export function freeAll(
   clock: Clock,
-  submit: (args: Args<'recover' | 'release'>) => Promise<number>,
+  submit: (args: Args<'recover' | 'release'>) => Promise<Freed>,
 ): Promise<number> {
-  return inChunks(Number.POSITIVE_INFINITY, FREE_CHUNK, limit => submit({ limit, now: clock.now() }));
+  return inChunks(Number.POSITIVE_INFINITY, FREE_CHUNK, async limit => {
+    const { count } = await submit({ limit, now: clock.now() });
+    return count;
+  });
 }

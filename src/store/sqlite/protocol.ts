@@ -5,9 +5,12 @@
  */
 import type { Keyring } from '../seal.ts';
 import type { AttemptResult, Backlog, DeliveryRecord, NewBody, Next, PendingDelivery } from '../store.ts';
+import type { LedgerOperations } from './ledger/protocol.ts';
+import type { HeldDelivery } from './ref.ts';
 import type { RunOperations } from './runs/protocol.ts';
+import type { StatsOperations } from './stats/protocol.ts';
 
-interface Operations extends RunOperations {
+interface Operations extends RunOperations, LedgerOperations, StatsOperations {
   /** The number of a node that shares this store, among the owners. */
   register: { args: { readonly name: string }; result: number };
   /** Blobs: the body, unless it is a file; the secret. */
@@ -20,26 +23,26 @@ interface Operations extends RunOperations {
       readonly status: number;
       readonly createdAt: number;
       readonly authorization?: string;
+      readonly traceparent?: string;
       readonly fileSize?: number;
       readonly owned: boolean;
       readonly begunAt?: number;
     };
     result: number;
   };
-  beginAttempt: { args: { readonly id: number; readonly startedAt: number }; result: boolean };
-  withdrawAttempt: { args: { readonly id: number }; result: boolean };
+  beginAttempt: { args: HeldDelivery & { readonly startedAt: number }; result: boolean };
+  withdrawAttempt: { args: HeldDelivery; result: boolean };
   /** Blobs: the excerpt. */
   endAttempt: {
-    args: {
-      readonly id: number;
+    args: HeldDelivery & {
       readonly attempt: Omit<AttemptResult, 'excerpt'>;
       readonly next: Next;
       readonly now: number;
     };
     result: boolean;
   };
-  recover: { args: { readonly limit: number; readonly now: number }; result: number };
-  release: { args: { readonly limit: number; readonly now: number }; result: number };
+  recover: { args: { readonly limit: number; readonly now: number }; result: Freed };
+  release: { args: { readonly limit: number; readonly now: number }; result: Freed };
   claim: { args: { readonly number: number; readonly limit: number; readonly now: number }; result: Claimed };
   body: { args: { readonly id: number }; result: NewBody | undefined };
   find: { args: { readonly runId: string }; result: DeliveryRecord | undefined };
@@ -47,6 +50,13 @@ interface Operations extends RunOperations {
   prune: { args: { readonly before: number; readonly limit: number }; result: Pruned };
   /** Which of these are files that a delivery or a run has. */
   spooled: { args: { readonly names: readonly string[] }; result: string[] };
+}
+
+export interface Freed {
+  /** Deliveries and runs. */
+  readonly count: number;
+  /** Deliveries of which an attempt was cut off. */
+  readonly interrupted: readonly number[];
 }
 
 export interface Claimed {

@@ -5,30 +5,34 @@ import {
   ATTEMPT_COLUMNS,
   type AttemptRow,
   attemptRecord,
-  type DeliveryRow,
+  type DeliveryDetailRow,
   deliveryRecord,
+  type SealedRow,
+  signedOf,
 } from '../rows.ts';
 import { REQUEST_SUFFIX } from '../runs.ts';
+import type { Keyring } from '../seal.ts';
 import type { AttemptRecord } from '../store.ts';
 import { formatRunId, parseRunId } from './key.ts';
 import type { Handlers } from './protocol.ts';
 
 /** A delivery's row, with its key. */
-export type KeyedRow = DeliveryRow & { readonly id: number };
+export type KeyedRow = DeliveryDetailRow & { readonly id: number };
 
-export function findHandler(db: DatabaseSync): Handlers['find'] {
+export function findHandler(db: DatabaseSync, keyring: Keyring): Handlers['find'] {
   const delivery = db.prepare(
-    `SELECT d.id, d.project, c.app, c.target, c.status, c.created_at, d.state, d.reason, d.round, d.due_at,
-       d.settled_at
-     FROM contents c JOIN deliveries d ON d.id = c.id WHERE c.id BETWEEN ? AND ? AND c.run_id = ?`,
+    `SELECT d.id, d.project, c.app, c.target, o.target AS other_target, c.status, c.created_at, t.traceparent,
+       d.state, d.reason, d.round, d.due_at, d.settled_at, c.key_id, c.sealed
+     FROM contents c JOIN deliveries d ON d.id = c.id LEFT JOIN overrides o ON o.id = c.id
+     LEFT JOIN traces t ON t.id = c.id WHERE c.id BETWEEN ? AND ? AND c.run_id = ?`,
   );
   const attemptsOf = attemptsReader(db);
   return ({ runId }) => {
     const key = parseRunId(runId);
     if (key === undefined) return undefined;
-    const row = delivery.get(key.first, key.last, key.bytes) as KeyedRow | undefined;
+    const row = delivery.get(key.first, key.last, key.bytes) as (KeyedRow & SealedRow) | undefined;
     if (row === undefined) return undefined;
-    return deliveryRecord(runId, row, attemptsOf(row.id));
+    return { ...deliveryRecord(runId, row, attemptsOf(row.id)), ...signedOf(row, runId, keyring) };
   };
 }
 

@@ -40,6 +40,7 @@ export function createRemoteStore(options: RemoteStoreOptions): Store {
   const emptied = Promise.withResolvers<void>();
   const waiting = new Map<number, readonly Entry[]>();
   const listeners: (() => void)[] = [];
+  const followers = new Set<(runIds: readonly string[]) => void>();
   let phase: 'new' | 'open' | 'closing' = 'new';
   let available = false;
   let gathered: Entry[] = [];
@@ -84,6 +85,7 @@ export function createRemoteStore(options: RemoteStoreOptions): Store {
     if (message.type === 'outcomes') settle(message.id, message.outcomes);
     else if (message.type === 'available') ({ available } = message);
     else if (message.type === 'entered') entered.resolve();
+    else if (message.type === 'changed') for (const follower of followers) follower(message.runIds);
     else for (const listener of listeners) listener();
   }
 
@@ -98,8 +100,18 @@ export function createRemoteStore(options: RemoteStoreOptions): Store {
     cancel();
   }
 
+  function follow(follower: (runIds: readonly string[]) => void): () => void {
+    if (followers.size === 0) port.send({ type: 'follow', following: true });
+    followers.add(follower);
+    return () => {
+      if (followers.delete(follower) && followers.size === 0) port.send({ type: 'follow', following: false });
+    };
+  }
+
+  const operations = createOperations({ submit, spool: createSpool(spoolDir), clock, log });
   return {
-    ...createOperations({ submit, spool: createSpool(spoolDir), clock, log }),
+    ...operations,
+    ledger: { ...operations.ledger, follow },
     async open() {
       port.listen(message => hear(message as ToRemote));
       port.send({ type: 'enter', name: nodeId });

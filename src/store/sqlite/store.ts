@@ -2,8 +2,10 @@
  * The embedded store: one process, one directory, SQLite in a thread of its own.
  */
 import type { Store } from '../store.ts';
+import { createChanges } from './changes.ts';
 import { createEmbedded, type EmbeddedOptions } from './embedded.ts';
-import { createOperations } from './operations.ts';
+import { createOperations, type Submit } from './operations.ts';
+import { leftTo } from './work.ts';
 
 export type SqliteStoreOptions = EmbeddedOptions;
 
@@ -13,9 +15,25 @@ const TENURE = 1;
 export function createSqliteStore(options: SqliteStoreOptions): Store {
   const { clock, log } = options;
   const embedded = createEmbedded(options);
-  const { submit, spool } = embedded;
+  const { spool } = embedded;
+  const changes = createChanges({ submit: embedded.submit, clock });
+  const listeners: (() => void)[] = [];
+
+  function tell(): void {
+    for (const listener of listeners) listener();
+  }
+
+  const submit: Submit = (kind, args, blobs) => {
+    const result = changes.submit(kind, args, blobs);
+    // Nobody else works on this store, and its tenure has no gaps: only what is done by hand is left to claim.
+    if (leftTo({ kind, args }) === 'all') result.then(tell, () => {});
+    return result;
+  };
+  const operations = createOperations({ submit, spool, clock, log });
+
   return {
-    ...createOperations({ submit, spool, clock, log }),
+    ...operations,
+    ledger: { ...operations.ledger, follow: changes.follow },
     open: () => embedded.open(),
     close: () => embedded.close(),
     get available() {
@@ -24,7 +42,6 @@ export function createSqliteStore(options: SqliteStoreOptions): Store {
     get tenure() {
       return embedded.serving ? TENURE : undefined;
     },
-    // Nobody else works on this store, and its tenure has no gaps.
-    watch: () => {},
+    watch: listener => void listeners.push(listener),
   };
 }

@@ -11,10 +11,17 @@ export async function losingRig() {
   const spoolDir = temporaryDirectory();
   const { relay, store } = await openCuttable(database, { spoolDir, lease: LEASE });
 
-  /** Begins the operation, and loses its answer once `done` can be seen in the database. */
-  async function losing<T>(operation: () => Promise<T>, done: () => Promise<boolean>): Promise<T> {
+  /**
+   * Begins the operation, and loses its answer once `done` can be seen in the database. Of one that has several
+   * steps, the answer is that to the step with `last` in it.
+   */
+  async function losing<T>(
+    operation: () => Promise<T>,
+    done: () => Promise<boolean>,
+    last?: string,
+  ): Promise<T> {
     await store.backlog(); // there is a connection, so that nothing is held but the answer
-    relay.holdAnswers();
+    relay.holdAnswers(last);
     const result = operation();
     await until(done);
     relay.cut();

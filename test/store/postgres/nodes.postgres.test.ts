@@ -102,8 +102,8 @@ describe('watch', () => {
     const { runId } = newDelivery();
     const before = told;
     await database.query(
-      `INSERT INTO afterword_queue (id, round, attempts, cause, due_at, project)
-       VALUES ($1, 1, 0, 0, 0, 'p')`,
+      `INSERT INTO afterword_queue (id, round, attempts, cause, due_at, project, app, host, created_at)
+       VALUES ($1, 1, 0, 0, 0, 'p', 'a', 'h', 0)`,
       [runId],
     );
     await until(() => told > before);
@@ -255,7 +255,8 @@ describe('takeover', () => {
 
   it('gives all nodes time after the database was away', async () => {
     const database = await createDatabase();
-    const lease = { ...SHORT_LEASE, beat: 5_000, valid: 10_000, dead: 11_000 };
+    // Only `recover` takes over here.
+    const lease = { ...SHORT_LEASE, beat: 5_000, valid: 10_000, dead: 11_000, look: 600_000 };
     const store = await other(database, { lease });
     await store.insert(newDelivery());
     // As after an outage: the last beat of one is old, and another is the first to be back.

@@ -8,8 +8,23 @@ import type { Args, Kind, Operation } from '../../../src/store/sqlite/protocol.t
 import { temporaryDirectory } from '../samples.ts';
 import { KEYRING } from './opening.ts';
 
-/** Everything but the keys and the nodes. */
-const TABLES = ['deliveries', 'contents', 'attempts', 'live_runs', 'run_requests', 'ended_runs', 'run_keys'];
+/** Everything but the keys that seal, and the nodes. */
+const TABLES = [
+  'deliveries',
+  'contents',
+  'attempts',
+  'traces',
+  'overrides',
+  'jobs',
+  'ledger_keys',
+  'answers',
+  'minute_counts',
+  'host_counts',
+  'live_runs',
+  'run_requests',
+  'ended_runs',
+  'run_keys',
+];
 
 export function batchRig() {
   const dir = temporaryDirectory();
@@ -32,7 +47,7 @@ export function batchRig() {
     expect(content()).toEqual(before);
     return first;
   };
-  return { run, twice };
+  return { db: database.db, run, twice };
 }
 
 export function operation<K extends Kind>(

@@ -20,18 +20,18 @@ describe('a replay', () => {
     const { run, twice } = batchRig();
     const [id] = run([insert(true)], false) as [number];
     const result = attempt(1);
-    expect(twice(operation('beginAttempt', { id, startedAt: result.startedAt }))).toEqual([true]);
-    const end = { id, attempt: result, next: { state: 'delivered' } as const, now: Date.now() };
+    expect(twice(operation('beginAttempt', { id, round: 1, startedAt: result.startedAt }))).toEqual([true]);
+    const end = { id, round: 1, attempt: result, next: { state: 'delivered' } as const, now: Date.now() };
     expect(twice(operation('endAttempt', end))).toEqual([true]);
   });
 
   it('of an attempt that is withdrawn', () => {
     const { run, twice } = batchRig();
     const [id] = run([insert(true)], false) as [number];
-    run([operation('beginAttempt', { id, startedAt: Date.now() })], false);
-    expect(twice(operation('withdrawAttempt', { id }))).toEqual([true]);
+    run([operation('beginAttempt', { id, round: 1, startedAt: Date.now() })], false);
+    expect(twice(operation('withdrawAttempt', { id, round: 1 }))).toEqual([true]);
     run([operation('release', { limit: 10, now: Date.now() })], false);
-    expect(run([operation('withdrawAttempt', { id })], true)).toEqual([false]);
+    expect(run([operation('withdrawAttempt', { id, round: 1 })], true)).toEqual([false]);
   });
 
   it('of claims, each getting its own again', () => {
@@ -46,8 +46,10 @@ describe('a replay', () => {
     const { run } = batchRig();
     const [id] = run([insert(true)], true) as [number];
     const result = attempt(1);
-    expect(run([operation('beginAttempt', { id, startedAt: result.startedAt })], true)).toEqual([true]);
-    const end = { id, attempt: result, next: { state: 'delivered' } as const, now: Date.now() };
+    expect(run([operation('beginAttempt', { id, round: 1, startedAt: result.startedAt })], true)).toEqual([
+      true,
+    ]);
+    const end = { id, round: 1, attempt: result, next: { state: 'delivered' } as const, now: Date.now() };
     expect(run([operation('endAttempt', end)], true)).toEqual([true]);
   });
 });

@@ -15,8 +15,10 @@ import type { NewRun, RunEnd, RunOutcome, RunRef } from '../../../src/store/runs
 import type { Body, Store } from '../../../src/store/store.ts';
 import { type PortPair, portPair } from '../../support/ports.ts';
 import { type OpenStore, type Place, storeConformance } from '../conformance.ts';
+import { ledgerConformance } from '../ledger-conformance.ts';
 import { runsConformance } from '../runs-conformance.ts';
 import { attempt, newDelivery, newRun, temporaryDirectory } from '../samples.ts';
+import { statsConformance } from '../stats-conformance.ts';
 import { KEYRING } from './opening.ts';
 
 const parts = { keyring: KEYRING, clock: systemClock, log: silentLogger };
@@ -85,6 +87,8 @@ const openTenant: OpenStore = async place => {
 
 storeConformance('SQLite through another process', openTenant);
 runsConformance('SQLite through another process', openTenant);
+ledgerConformance('SQLite through another process', openTenant);
+statsConformance('SQLite through another process', openTenant);
 
 const WAIT = { timeout: 10_000, interval: 5 };
 const WANTED = { projectId: 'p-demo', app: 'hello', limit: 3, each: true };
@@ -246,6 +250,56 @@ describe('several processes on one store', () => {
     await store.runs.end(claimed!.ref, ENDED, RESULT);
     expect(await shared.runs.prune(ENDED.endedAt + 1, 10)).toBe(1);
     expect(await store.runs.find('p-demo', claimed!.runId)).toBeUndefined();
+  });
+
+  it('tells every one of what was done by hand, also the one that was asked', async () => {
+    const place = newPlace();
+    const shared = await openShared(place);
+    const [one, other] = [await enter(shared, place), await enter(shared, place)];
+    const delivery = newDelivery();
+    const ref = await one.store.insert(delivery);
+    await one.store.endAttempt(ref, attempt(1), { state: 'delivered' });
+    const told = [vi.fn(), vi.fn()];
+    one.store.watch(told[0]!);
+    other.store.watch(told[1]!);
+    await one.store.ledger.redeliver({ runId: delivery.runId, at: Date.now() });
+    await vi.waitUntil(() => told.every(each => each.mock.calls.length > 0), WAIT);
+    const claims = await Promise.all([one, other].map(({ store }) => store.claim(10)));
+    expect(claims.flat()).toMatchObject([{ runId: delivery.runId, round: 2 }]);
+  });
+
+  it('tells those who follow of what happened anywhere, and only those', async () => {
+    const place = newPlace();
+    const shared = await openShared(place);
+    const [one, other] = [await enter(shared, place), await enter(shared, place)];
+    const said = vi.fn();
+    one.ports.there.listen(said); // nothing more is to come to it
+    const heard: string[] = [];
+    const end = other.store.ledger.follow(runIds => void heard.push(...runIds));
+    const delivery = newDelivery();
+    const ref = await other.store.insert(delivery);
+    await vi.waitUntil(() => heard.includes(delivery.runId), WAIT);
+    heard.length = 0;
+    await other.store.beginAttempt(ref, Date.now());
+    await other.share.end();
+    const third = await enter(shared, place);
+    const again: string[] = [];
+    third.store.ledger.follow(runIds => void again.push(...runIds));
+    await third.store.insert(newDelivery());
+    await vi.waitUntil(() => again.length > 0, WAIT);
+    expect(heard).toEqual([]);
+    expect(said.mock.calls.filter(([message]) => message.type === 'changed')).toEqual([]);
+    end();
+  });
+
+  it('lets the process with the directory delete old numbers', async () => {
+    const place = newPlace();
+    const shared = await openShared(place);
+    const { store } = await enter(shared, place);
+    const host = { projectId: 'p-demo', host: 'a.example', hour: 3_600_000, attempts: 1, failures: 1 };
+    await store.stats.add([], [host]);
+    await shared.stats.prune(host.hour + 1);
+    expect(await store.stats.failingHosts({ since: 0 }, 10)).toEqual([]);
   });
 
   it('is unavailable for all while the database cannot be written, and nothing is lost', async () => {

@@ -72,7 +72,10 @@ export interface RunOperations {
   };
   cancelRun: { args: { readonly project: string; readonly runId: string }; result: boolean };
   runsToCancel: { args: Record<string, never>; result: Named[] };
-  findRun: { args: { readonly project: string; readonly runId: string }; result: RunRecord | undefined };
+  findRun: {
+    args: { readonly project: string | undefined; readonly runId: string };
+    result: RunRecord | undefined;
+  };
   runResult: { args: { readonly project: string; readonly runId: string }; result: NewBody | undefined };
   listRuns: { args: { readonly filter: RunFilter; readonly page: RunPage }; result: RunRecord[] };
   endedRuns: { args: { readonly runIds: readonly string[] }; result: string[] };

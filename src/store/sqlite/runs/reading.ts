@@ -34,7 +34,7 @@ export function findRunHandler(locate: Locate, read: ReadRecord): Handlers['find
   return ({ project, runId }) => {
     const id = locate.live(runId) ?? locate.ended(runId);
     const record = id === undefined ? undefined : read(id);
-    return record?.projectId === project ? record : undefined;
+    return project === undefined || record?.projectId === project ? record : undefined;
   };
 }
 

@@ -111,7 +111,9 @@ function world() {
 
   function release(owner: number): void {
     const held = runs.filter(each => each.held?.owner === owner);
-    expect(run([operation('release', { limit: 500, now }, [], owner)], false)).toEqual([held.length]);
+    expect(run([operation('release', { limit: 500, now }, [], owner)], false)).toEqual([
+      { count: held.length, interrupted: [] },
+    ]);
     held.forEach(free);
   }
 

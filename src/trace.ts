@@ -1,0 +1,119 @@
+/**
+ * Traces, as the parts that are traced see them: where spans begin and end, and what of one goes along with a
+ * request (W3C Trace Context). Where nothing is traced there is no `Tracing`, and nobody asks further.
+ */
+
+/** What goes along with a request, as the values of the headers of these names. */
+export interface TraceContext {
+  readonly traceparent: string;
+  readonly tracestate?: string;
+}
+
+export interface SpanEnd {
+  /** What was answered, where something was. */
+  readonly status?: number;
+  /** A code of ours, where that tells more than the status. */
+  readonly error?: string;
+}
+
+/** A span that has begun. One that is never ended is never told. */
+export interface OpenSpan<End extends SpanEnd = SpanEnd> {
+  readonly context: TraceContext;
+  /** To be called once. */
+  end(end: End): void;
+}
+
+/** A request that goes to an app. */
+export interface AppRequest {
+  readonly method: string;
+  /** Name or address, with the port where it is not the usual one. */
+  readonly host: string;
+  /** Without a query. */
+  readonly path: string;
+}
+
+/** A call or a run, which sends requests to an app. */
+export interface CallerSpan<End extends SpanEnd = SpanEnd> extends OpenSpan<End> {
+  toApp(request: AppRequest): OpenSpan;
+}
+
+export interface CallSpanEnd extends SpanEnd {
+  /** As far as the call was read. */
+  readonly projectId?: string | undefined;
+  readonly app?: string | undefined;
+}
+
+export type CallSpan = CallerSpan<CallSpanEnd>;
+
+export interface TracedCall {
+  readonly runId: string;
+  readonly method: string;
+  /** Path and query, as they came. */
+  readonly url: string;
+  readonly host: string | undefined;
+  /** The caller's, where it has one. */
+  readonly caller: TraceContext | undefined;
+}
+
+export interface TracedRun {
+  readonly runId: string;
+  readonly projectId: string;
+  readonly app: string;
+  /** Of the call that asked for it. */
+  readonly call: TraceContext | undefined;
+}
+
+export interface TracedAttempt {
+  readonly runId: string;
+  readonly projectId: string;
+  readonly app: string;
+  /** Within its round, from 1. */
+  readonly number: number;
+  readonly round: number;
+  /** Scheme, host and port of the target; the rest of it may hold credentials. */
+  readonly origin: string;
+  /** Of the call whose answer is delivered. */
+  readonly traceparent: string | undefined;
+}
+
+export interface Tracing {
+  /** One request of a caller, from its head to the end of its answer. */
+  call(call: TracedCall): CallSpan;
+  /** An asynchronous call that is carried out. */
+  run(run: TracedRun): CallerSpan;
+  attempt(attempt: TracedAttempt): OpenSpan;
+}
+
+/** What a `traceparent` says. */
+export interface SpanIds {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly sampled: boolean;
+}
+
+const TRACEPARENT = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/;
+const NO_TRACE = '0'.repeat(32);
+const NO_SPAN = '0'.repeat(16);
+const SAMPLED = 1;
+
+/** Undefined where it is not valid. Versions to come may say more (Trace Context, section 3.2.4). */
+export function readTraceparent(text: string): SpanIds | undefined {
+  const [, version, traceId, spanId, flags, more] = TRACEPARENT.exec(text) ?? [];
+  if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return undefined;
+  if (traceId === NO_TRACE || spanId === NO_SPAN) return undefined;
+  return { traceId: traceId!, spanId: spanId!, sampled: (Number.parseInt(flags!, 16) & SAMPLED) !== 0 };
+}
+
+export function formatTraceparent({ traceId, spanId, sampled }: SpanIds): string {
+  return `00-${traceId}-${spanId}-${sampled ? '01' : '00'}`;
+}
+
+/** The values of the two headers, each where it came, as a context; undefined where they make none. */
+export function traceContextOf(
+  traceparent: string | undefined,
+  tracestate: string | undefined,
+): TraceContext | undefined {
+  const ids = traceparent === undefined ? undefined : readTraceparent(traceparent);
+  if (ids === undefined) return undefined;
+  return { traceparent: formatTraceparent(ids), ...(tracestate !== undefined && { tracestate }) };
+}
