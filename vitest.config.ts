@@ -1,15 +1,21 @@
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+
+// Every store of a test has a thread of its own, and every program a process: most of their start is compiling.
+process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules', '.cache', 'compiled');
 
 const shared = { environment: 'node', pool: 'forks', testTimeout: 20_000, hookTimeout: 20_000 } as const;
 
 const FAULTS = 'test/faults/**/*.test.ts';
-/** With a PostgreSQL server, or of whole programs. */
+/** With a PostgreSQL server, of whole programs and their processes, or of a whole store. */
 const SYSTEM = [
   'test/**/*.postgres.test.ts',
   'test/bench*.test.ts',
   'test/package.test.ts',
   'test/commands/{dev,serve}.test.ts',
+  'test/runtime/{host,hosted-app,runners}.test.ts',
   'test/store/sqlite/sharing.test.ts',
+  'test/store/sqlite/*/conformance.test.ts',
   'test/workers/workers.test.ts',
 ];
 

@@ -7,7 +7,7 @@ import { StartError, UsageError } from '../../../src/errors.ts';
 import { REQUEST_SUFFIX, type RunOutcome } from '../../../src/store/runs.ts';
 import { createKeyring, unsealHeaders } from '../../../src/store/seal.ts';
 import { type Export, openExport } from '../../../src/store/sqlite/export.ts';
-import type { Store } from '../../../src/store/store.ts';
+import type { DeliveryRecord, Store } from '../../../src/store/store.ts';
 import type { Part, Stored } from '../../../src/store/stored.ts';
 import { attempt, newDelivery, newRun, spooledBody, temporaryDirectory } from '../samples.ts';
 import { KEYRING, openTestStore, type StoreSetup } from './opening.ts';
@@ -41,7 +41,7 @@ describe('what is read out', () => {
     const secret = newDelivery({ confidential: { secret: Buffer.from('s') }, owned: false });
     const spooled = newDelivery({ owned: false });
     const ended = newDelivery();
-    let settledRecord: unknown;
+    let settledRecord: DeliveryRecord | undefined;
     const place = await filled(async (store, { spoolDir }) => {
       await store.insert(secret);
       await store.insert({
@@ -61,7 +61,9 @@ describe('what is read out', () => {
     expect(first!.body).toEqual({ bytes: expect.anything() });
     expect(second!.body).toEqual({ file: join(place.spoolDir, spooled.runId), size: 1000 });
     expect(second).not.toHaveProperty('sealed');
-    expect(all(source, 'settled')).toMatchObject([settledRecord]);
+    const { signed, ...kept } = settledRecord!;
+    expect(all(source, 'settled')).toMatchObject([kept]);
+    expect(signed, 'told by what is sealed').toBe(false);
     expect([source.count('pending', 0), source.count('settled', 0)]).toEqual([2, 1]);
     expect([source.count('pending', first!.position), all(source, 'pending', first!.position)]).toEqual([
       1,
