@@ -59,6 +59,15 @@ const USER = 'afterword';
 const PASSWORD = 'not-a-secret';
 const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const satisfies Record<StopMode, NodeJS.Signals>;
 
+/** A process of the server may end at any moment, and some do as soon as they may go on. */
+function signalIfThere(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
 export async function startServer({ settings = {} }: PostgresServerOptions = {}): Promise<PostgresServer> {
   const binaries = await findBinaries();
   const identity = unprivileged();
@@ -79,7 +88,7 @@ export async function startServer({ settings = {} }: PostgresServerOptions = {})
     }
     function signalAll(signal: 'SIGSTOP' | 'SIGCONT'): void {
       process.kill(running.pid, signal); // first, so that no process is born meanwhile
-      for (const child of childrenOf(running.pid)) process.kill(child, signal);
+      for (const child of childrenOf(running.pid)) signalIfThere(child, signal);
     }
     return {
       url,
