@@ -10,7 +10,7 @@
  * that owns it and goes on elsewhere when that dies.
  */
 import type { Idempotency } from './runs.ts';
-import type { Body, DeliveryState, FailureReason } from './store.ts';
+import type { Body, DeliveryRecord, DeliveryState, FailureReason } from './store.ts';
 
 export interface DeliveryFilter {
   /** All projects where absent. */
@@ -34,25 +34,16 @@ export interface LedgerPage {
   readonly limit: number;
 }
 
-export interface DeliverySummary {
-  readonly runId: string;
-  readonly projectId: string;
-  readonly app: string;
+type Told = 'runId' | 'projectId' | 'app' | 'statusCode' | 'createdAt' | 'state' | 'reason' | 'round';
+
+export interface DeliverySummary extends Pick<DeliveryRecord, Told | 'dueAt' | 'settledAt'> {
   /** Where it goes, or went last. */
   readonly target: string;
-  /** What the caller got. */
-  readonly statusCode: number;
-  readonly createdAt: number;
-  readonly state: DeliveryState;
-  readonly reason?: FailureReason;
-  readonly round: number;
   /** Attempts of all rounds that have ended. */
   readonly attempts: number;
   /** Of the last of them. */
   readonly lastStatus?: number;
   readonly lastError?: string;
-  readonly dueAt?: number;
-  readonly settledAt?: number;
 }
 
 export interface DeliveryList {

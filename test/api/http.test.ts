@@ -90,6 +90,7 @@ describe('a failure of the service', () => {
   });
 
   it('is one whatever was thrown', async () => {
+    // A text on purpose: code that is not ours may reject with anything.
     // oxlint-disable-next-line prefer-promise-reject-errors
     const api = await openApi({ list: () => Promise.reject('a text') });
     expect((await api.get(LIST)).json).toMatchObject({ status: 500, code: 'internal_error' });
