@@ -20,7 +20,7 @@ import {
   spooledBody,
   temporaryDirectory,
 } from '../store/samples.ts';
-import { createDatabase } from '../support/postgres.ts';
+import { createDatabase, createEmptyDatabase } from '../support/postgres.ts';
 import {
   configure,
   embedded,
@@ -57,13 +57,14 @@ async function settle(store: Store, delivery: NewDelivery): Promise<void> {
   const first = attempt(1, { timings, error: 'timeout' });
   await store.endAttempt(ref, first, { state: 'pending', dueAt: Date.now() });
   await store.beginAttempt(ref, Date.now());
-  const second = attempt(2, { startedAt: Date.now() + 1, status: 410, excerpt: Buffer.from('gone\0') });
+  const answer = { status: 410, headers: 'Server: a\nServer: b', excerpt: Buffer.from('gone\0') };
+  const second = attempt(2, { startedAt: Date.now() + 1, ...answer });
   await store.endAttempt(ref, second, { state: 'failed', reason: 'rejected' });
 }
 
 describe('moving a store', () => {
   it('brings everything, as it was', async () => {
-    const place = configure(await createDatabase(), temporaryDirectory());
+    const place = configure(await createEmptyDatabase(), temporaryDirectory());
     const spoolDir = join(place.data, 'spool');
     const waiting = newDelivery({ owned: false, confidential: { authorization: 'Basic abc' } });
     const large = newDelivery({ owned: false });
@@ -198,7 +199,7 @@ describe('moving a store', () => {
   });
 
   it('counts with --dry-run, and leaves both ends as they are', async () => {
-    const database = await createDatabase();
+    const database = await createEmptyDatabase();
     const place = configure(database, temporaryDirectory());
     await embedded(NEW_KEY, place.data, async store => {
       await store.insert(newDelivery());

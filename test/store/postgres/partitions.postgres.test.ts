@@ -4,7 +4,7 @@ import type { Clock } from '../../../src/clock.ts';
 import { systemClock } from '../../../src/clock.ts';
 import { DAY_MS, dayOf, firstId } from '../../../src/store/postgres/partitions.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { createDatabase, type Database } from '../../support/postgres.ts';
+import { createDatabase, createEmptyDatabase, type Database } from '../../support/postgres.ts';
 import { attempt, newDelivery, runIdAt } from '../samples.ts';
 import { openTestStore } from './opening.ts';
 
@@ -42,7 +42,7 @@ async function makeDay(database: Database, at: number): Promise<void> {
 
 describe('partitions', () => {
   it('are there for yesterday and the days to come, once for all nodes', async () => {
-    const database = await createDatabase();
+    const database = await createEmptyDatabase();
     await openTestStore(database);
     await openTestStore(database);
     const now = Date.now();

@@ -7,7 +7,7 @@ import type { ConnectionOptions } from '../../../src/store/postgres/connection.t
 import { MIGRATIONS } from '../../../src/store/postgres/migrations.ts';
 import { createKeyring } from '../../../src/store/seal.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { createDatabase, type Database, startServer } from '../../support/postgres.ts';
+import { createEmptyDatabase, type Database, startServer } from '../../support/postgres.ts';
 import { newDelivery, newRun } from '../samples.ts';
 import { connectionOf, createTestStore, openTestStore, type StoreSetup } from './opening.ts';
 
@@ -24,11 +24,9 @@ function refusalOf({ url }: Database, connection: Partial<ConnectionOptions>): P
   return refusal({ url, connection: { ...connectionOf(url), ...connection } });
 }
 
-const nameOf = ({ url }: Database) => connectionOf(url).database;
-
 /** A user with few rights, in this database alone. */
 async function createUser(database: Database): Promise<{ user: string; password: string }> {
-  const user = nameOf(database).replace('test', 'user');
+  const user = database.name.replace('test', 'user');
   await database.query(`CREATE ROLE ${user} LOGIN PASSWORD 'guessed'`);
   return { user, password: 'guessed' };
 }
@@ -40,7 +38,7 @@ async function dropUser(database: Database, user: string): Promise<void> {
 
 describe('the schema', () => {
   it('is made once, by however many nodes start at the same moment', async () => {
-    const database = await createDatabase();
+    const database = await createEmptyDatabase();
     const stores = await Promise.all(Array.from({ length: 8 }, () => openTestStore(database)));
     expect(await database.query('SELECT version, compatible_from FROM afterword_schema')).toEqual([
       { version: MIGRATIONS.length, compatible_from: MIGRATIONS.at(-1)!.compatibleFrom },
@@ -51,7 +49,7 @@ describe('the schema', () => {
   });
 
   it('may be newer than the program, where it says that this is well', async () => {
-    const database = await createDatabase();
+    const database = await createEmptyDatabase();
     await (await openTestStore(database)).close();
     await database.query('UPDATE afterword_schema SET version = 99');
     const store = await openTestStore(database);
@@ -59,14 +57,14 @@ describe('the schema', () => {
   });
 
   it('is refused where it says that it is not', async () => {
-    const database = await createDatabase();
+    const database = await createEmptyDatabase();
     await (await openTestStore(database)).close();
     await database.query('UPDATE afterword_schema SET version = 99, compatible_from = 99');
     expect(await refusal(database)).toContain('a newer version of Afterword (schema 99');
   });
 
   it('lies in the schema that the user has', async () => {
-    const database = await createDatabase();
+    const database = await createEmptyDatabase();
     const { user, password } = await createUser(database);
     await database.query(`CREATE SCHEMA ${user} AUTHORIZATION ${user}`);
     const { url } = database;
@@ -80,19 +78,19 @@ describe('the schema', () => {
 
 describe('a start is refused', () => {
   it('where nothing listens', async () => {
-    const database = await createDatabase();
+    const database = await createEmptyDatabase();
     const listener = createServer().listen(0, '127.0.0.1');
     await once(listener, 'listening');
     const { port } = listener.address() as AddressInfo;
     listener.close();
     await once(listener, 'close');
     expect(await refusalOf(database, { port })).toBe(
-      `cannot connect to the database 127.0.0.1:${port}/${nameOf(database)}: nothing listens there`,
+      `cannot connect to the database 127.0.0.1:${port}/${database.name}: nothing listens there`,
     );
   });
 
   it('where there is no such host, or no socket', async () => {
-    const database = await createDatabase();
+    const database = await createEmptyDatabase();
     expect(await refusalOf(database, { host: 'no-such-host.invalid' })).toMatch(
       /no-such-host\.invalid.*(no such host|cannot be resolved)/,
     );
@@ -100,7 +98,7 @@ describe('a start is refused', () => {
   });
 
   it('with a wrong password, or none, and never tells it', async () => {
-    const database = await createDatabase();
+    const database = await createEmptyDatabase();
     const wrong = await refusalOf(database, { password: 'hunter2' });
     expect(wrong).toContain('refused the password of user afterword');
     expect(wrong).not.toContain('hunter2');
@@ -109,13 +107,13 @@ describe('a start is refused', () => {
   });
 
   it('where there is no such database', async () => {
-    const database = await createDatabase();
+    const database = await createEmptyDatabase();
     const message = await refusalOf(database, { database: 'no_such_database' });
     expect(message).toContain('Make it with CREATE DATABASE "no_such_database"');
   });
 
   it('without the right to make tables', async () => {
-    const database = await createDatabase();
+    const database = await createEmptyDatabase();
     await database.query('REVOKE CREATE ON SCHEMA public FROM PUBLIC');
     const login = await createUser(database);
     expect(await refusalOf(database, login)).toContain(`does not let user ${login.user} make its tables`);
@@ -123,21 +121,21 @@ describe('a start is refused', () => {
   });
 
   it('where the database is read-only', async () => {
-    const database = await createDatabase();
-    await database.query(`ALTER DATABASE ${nameOf(database)} SET default_transaction_read_only = on`);
+    const database = await createEmptyDatabase();
+    await database.query(`ALTER DATABASE ${database.name} SET default_transaction_read_only = on`);
     expect(await refusal(database)).toContain('is read-only');
   });
 
   it('where TLS is asked for and not to be had', async () => {
-    const database = await createDatabase();
+    const database = await createEmptyDatabase();
     expect(await refusalOf(database, { ssl: { rejectUnauthorized: false } })).toContain(
       'does not support TLS',
     );
   });
 
   it.each(['off', 'local'])('where synchronous_commit is %s', async value => {
-    const database = await createDatabase();
-    await database.query(`ALTER DATABASE ${nameOf(database)} SET synchronous_commit = ${value}`);
+    const database = await createEmptyDatabase();
+    await database.query(`ALTER DATABASE ${database.name} SET synchronous_commit = ${value}`);
     const message = await refusal(database);
     expect(message).toContain('cannot promise durability');
     expect(message).toContain(`synchronous_commit is ${value}`);
@@ -158,7 +156,7 @@ describe('a start is refused', () => {
     ],
     ['runs', store => store.runs.insert(newRun())],
   ])('with %s whose key is not known', async (what, insert) => {
-    const database = await createDatabase();
+    const database = await createEmptyDatabase();
     const store = await openTestStore(database);
     await insert(store);
     await store.close();
@@ -171,7 +169,7 @@ describe('a start is refused', () => {
 
 describe('a store that did not open', () => {
   it('can be closed, and takes nothing', async () => {
-    const database = await createDatabase();
+    const database = await createEmptyDatabase();
     const store = createTestStore({
       url: database.url,
       connection: { ...connectionOf(database.url), database: 'no_such_database' },
