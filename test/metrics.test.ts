@@ -205,21 +205,31 @@ describe('what is pending in the store', () => {
   const PENDING = 'afterword_deliveries_pending';
   const OLDEST = 'afterword_oldest_pending_delivery_seconds';
   const RUNS = 'afterword_runs_unfinished';
+  const OLDEST_RUN = 'afterword_oldest_queued_run_seconds';
+  const EMPTY: StoredBacklog = { deliveries: 0, oldestAt: undefined, runs: 0, oldestQueuedAt: undefined };
 
   it('is read at most every 10 s, while the age goes on', async () => {
     const clock = new ManualClock();
     const made = clock.now() - 3_000;
-    const backlog = vi.fn(async (): Promise<StoredBacklog> => ({ deliveries: 7, oldestAt: made, runs: 2 }));
+    const backlog = vi.fn(
+      async (): Promise<StoredBacklog> => ({
+        deliveries: 7,
+        oldestAt: made,
+        runs: 2,
+        oldestQueuedAt: made + 500,
+      }),
+    );
     const metrics = processWith({ backlog, clock });
     const first = await valuesIn(metrics);
-    expect([first.get(PENDING), first.get(OLDEST), first.get(RUNS)]).toEqual([7, 3, 2]);
+    expect([PENDING, OLDEST, RUNS, OLDEST_RUN].map(name => first.get(name))).toEqual([7, 3, 2, 2.5]);
     clock.advance(9_999);
-    expect((await valuesIn(metrics)).get(OLDEST)).toBe(12.999);
+    const second = await valuesIn(metrics);
+    expect([second.get(OLDEST), second.get(OLDEST_RUN)]).toEqual([12.999, 12.499]);
     expect(backlog).toHaveBeenCalledTimes(1);
-    backlog.mockResolvedValue({ deliveries: 0, oldestAt: undefined, runs: 0 });
+    backlog.mockResolvedValue(EMPTY);
     clock.advance(1);
     const later = await valuesIn(metrics);
-    expect([later.get(PENDING), later.get(OLDEST)]).toEqual([0, 0]);
+    expect([PENDING, OLDEST, RUNS, OLDEST_RUN].map(name => later.get(name))).toEqual([0, 0, 0, 0]);
     expect(backlog).toHaveBeenCalledTimes(2);
     expect(clock.waiting).toBe(0);
   });
@@ -232,15 +242,13 @@ describe('what is pending in the store', () => {
     await vi.waitUntil(() => clock.waiting > 0);
     clock.advance(500);
     expect((await first).has(PENDING)).toBe(false);
-    answer.resolve({ deliveries: 1, oldestAt: undefined, runs: 0 });
+    answer.resolve({ ...EMPTY, deliveries: 1 });
     expect((await valuesIn(metrics)).get(PENDING)).toBe(1);
   });
 
   it('stays what it was, and is an error, when the store refuses', async () => {
     const clock = new ManualClock();
-    const backlog = vi.fn(
-      async (): Promise<StoredBacklog> => ({ deliveries: 4, oldestAt: undefined, runs: 0 }),
-    );
+    const backlog = vi.fn(async (): Promise<StoredBacklog> => ({ ...EMPTY, deliveries: 4 }));
     const metrics = processWith({ backlog, clock });
     await metrics.text();
     backlog.mockRejectedValue(new Error('broken'));
@@ -325,13 +333,16 @@ describe('the sum of several', () => {
 
   it('has what is pending in the store once, and the highest age', async () => {
     const clock = new ManualClock();
-    const reading = (deliveries: number, age: number): Metrics =>
-      processWith({ clock, backlog: async () => ({ deliveries, oldestAt: clock.now() - age, runs: 1 }) });
+    const reading = (deliveries: number, age: number): Metrics => {
+      const [oldestAt, oldestQueuedAt] = [clock.now() - age, clock.now() - 2 * age];
+      return processWith({ clock, backlog: async () => ({ deliveries, oldestAt, runs: 1, oldestQueuedAt }) });
+    };
     const snapshots = await Promise.all([reading(5, 2_000), reading(6, 1_000)].map(each => each.snapshot()));
     const values = await valuesIn(sumOf([await processWith().snapshot(), ...snapshots]));
     expect(values.get('afterword_deliveries_pending')).toBe(6);
     expect(values.get('afterword_oldest_pending_delivery_seconds')).toBe(2);
     expect(values.get('afterword_runs_unfinished')).toBe(1);
+    expect(values.get('afterword_oldest_queued_run_seconds')).toBe(4);
   });
 
   it('of one is what that tells itself', async () => {

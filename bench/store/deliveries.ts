@@ -12,6 +12,13 @@ export const STATUS = 200;
 
 const SECRET = Buffer.from(WEBHOOK_SECRET);
 const EXCERPT = Buffer.from('{"received":true}');
+/** As a common server behind a common proxy answers. */
+const HEADERS = `Content-Type: application/json
+Content-Length: 11
+Server: cloudflare
+CF-Ray: 9c1f0a2b3c4d5e6f-FRA
+X-Request-Id: 0d5c9a1e-52e1-4b02-9a51-1f4a8d0c7e11
+Strict-Transport-Security: max-age=31536000; includeSubDomains`;
 
 /** What the secret takes when it is sealed. */
 export const SEALED_BYTES = SECRET.length + 33;
@@ -45,7 +52,7 @@ export function runIdOf(ms: number): string {
 
 export function firstAttempt(startedAt: number): AttemptResult {
   const timings = { queueMs: 0.25, dnsMs: 0.5, connectMs: 1.5, tlsMs: 8.25, firstByteMs: 20.5, totalMs: 21 };
-  return { number: 1, startedAt, timings, status: STATUS, excerpt: EXCERPT };
+  return { number: 1, startedAt, timings, status: STATUS, headers: HEADERS, excerpt: EXCERPT };
 }
 
 export function isBodyOf(runId: string, size: number, body: Body | undefined): boolean {

@@ -62,6 +62,13 @@ export const Attempt = z
       .openapi({ description: 'In milliseconds; what did not happen is absent' }),
     status: z.int().optional().openapi({ description: 'What the receiver answered' }),
     error: AttemptError.optional().openapi({ description: 'Where there was no answer' }),
+    headers: z
+      .array(z.tuple([z.string(), z.string()]).openapi({ minItems: 2, maxItems: 2 }))
+      .optional()
+      .openapi({
+        description:
+          'Of the answer, as names and values in the order in which they came. At most 2 KiB, without cookies and what is of the connection alone',
+      }),
     excerpt: z.string().optional().openapi({ description: 'The beginning of the answer' }),
     excerpt_encoding: z
       .literal('base64')

@@ -2,6 +2,7 @@
  * Writes deliveries and their attempts as JSON.
  */
 import type { z } from '@hono/zod-openapi';
+import { headerPairs } from '../delivery/answer-headers.ts';
 import { explain } from '../delivery/explanations.ts';
 import type { DeliverySummary, Job as JobRecord } from '../store/ledger.ts';
 import type { RunRecord } from '../store/runs.ts';
@@ -75,7 +76,7 @@ function runFactsOf(run: RunRecord): NonNullable<z.output<typeof DeliveryDetail>
 }
 
 function attemptJson(attempt: AttemptRecord): z.output<typeof Attempt> {
-  const { round, number, trigger, target, startedAt, timings, status, error, excerpt } = attempt;
+  const { round, number, trigger, target, startedAt, timings, status, error, headers, excerpt } = attempt;
   return {
     round,
     number,
@@ -85,6 +86,7 @@ function attemptJson(attempt: AttemptRecord): z.output<typeof Attempt> {
     timings: timingsJson(timings),
     ...(status !== undefined && { status }),
     ...(error !== undefined && { error: { code: error, ...explain(error) } }),
+    ...(headers !== undefined && { headers: headerPairs(headers) }),
     ...(excerpt !== undefined && excerptJson(excerpt)),
   };
 }

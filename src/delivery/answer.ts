@@ -7,6 +7,7 @@
  */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
+import { keepHeaders } from './answer-headers.ts';
 import { AttemptFault } from './outcome.ts';
 import { WithheldError } from './withheld.ts';
 
@@ -34,6 +35,8 @@ export class Answer implements Dispatcher.DispatchHandler {
   isSettled = false;
   /** From the start of sending to the first byte of the answer. */
   firstByteMs: number | undefined;
+  /** What is kept of its headers, in the form of answer-headers.ts. */
+  headers: string | undefined;
   excerpt: Uint8Array | undefined;
 
   constructor({ clock, permitted }: AnswerOptions) {
@@ -63,8 +66,10 @@ export class Answer implements Dispatcher.DispatchHandler {
     if (this.#sentAt !== undefined) this.firstByteMs ??= this.#clock.elapsed() - this.#sentAt;
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
-    if (!this.isSettled && status >= 200) this.status = status;
+  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
+    if (this.isSettled || status < 200) return;
+    this.status = status;
+    this.headers = keepHeaders(controller.rawHeaders);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {

@@ -10,6 +10,7 @@ import type { TraceContext } from '../trace.ts';
 import { Answer } from './answer.ts';
 import { type Clients, createClients } from './clients.ts';
 import { type ConnectTimings, createDialer, type Lookup, systemLookup } from './connect.ts';
+import { type Kept, keptOf } from './kept-answer.ts';
 import { type AttemptErrorCode, AttemptFault, errorCode } from './outcome.ts';
 import { type Content, createPayload, type Payload } from './payload.ts';
 import { serviceSignature, standardSignature } from './signature.ts';
@@ -31,12 +32,10 @@ export interface AttemptRequest {
   readonly permitted: () => boolean;
 }
 
-export interface Outcome {
+export interface Outcome extends Kept {
   /** The receiver's status, where one arrived; then there is no error. */
   readonly status?: number;
   readonly error?: AttemptErrorCode;
-  /** The beginning of the receiver's answer, as it came. */
-  readonly excerpt?: Uint8Array;
   readonly startedAt: number;
   readonly timings: Omit<AttemptTimings, 'queueMs'>;
 }
@@ -78,8 +77,8 @@ export function createSender(options: SenderOptions): Sender {
     const { error, status } = answer;
     if (error !== undefined) logFault(log, request, answer);
     if (error instanceof WithheldError && status === undefined) return { withheld: error.reason };
-    const excerpt = withoutSecrets(answer.excerpt, request.confidential);
-    return toOutcome({ answer, excerpt, connect, startedAt, totalMs: clock.elapsed() - began });
+    const kept = keptOf(answer, request.confidential);
+    return toOutcome({ answer, kept, connect, startedAt, totalMs: clock.elapsed() - began });
   }
 
   return { send, close: () => clients.close() };
@@ -167,43 +166,21 @@ async function attemptHeaders({ request, payload, userAgent, timestamp }: Exchan
 
 interface OutcomeInput {
   readonly answer: Answer;
-  readonly excerpt: Uint8Array | undefined;
+  readonly kept: Kept;
   readonly connect: ConnectTimings;
   readonly startedAt: number;
   readonly totalMs: number;
 }
 
-function toOutcome({ answer, excerpt, connect, startedAt, totalMs }: OutcomeInput): Outcome {
+function toOutcome({ answer, kept, connect, startedAt, totalMs }: OutcomeInput): Outcome {
   const { status, error, firstByteMs } = answer;
   const timings = { ...connect, ...(firstByteMs === undefined ? {} : { firstByteMs }), totalMs };
   return {
     ...(status === undefined ? { error: errorCode(error) } : { status }),
-    ...(excerpt === undefined ? {} : { excerpt }),
+    ...kept,
     startedAt,
     timings,
   };
-}
-
-/** Shorter ones stand in any text by chance. */
-const TELLING_BYTES = 6;
-
-/** What a receiver says is kept readable: not where it repeats what is sealed. */
-function withoutSecrets(
-  excerpt: Uint8Array | undefined,
-  { secret, authorization }: Confidential,
-): Uint8Array | undefined {
-  if (excerpt === undefined) return undefined;
-  const text = Buffer.from(excerpt.buffer, excerpt.byteOffset, excerpt.length);
-  const basic = authorization?.slice('Basic '.length);
-  const password =
-    basic &&
-    Buffer.from(basic, 'base64')
-      .toString()
-      .replace(/^[^:]*:/, '');
-  const tells = [secret, basic, password].some(
-    each => each !== undefined && each.length >= TELLING_BYTES && text.includes(each),
-  );
-  return tells ? undefined : excerpt;
 }
 
 /** The code in the outcome is for tables; what lies behind it is for the one who looks into a case. */

@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../clock.ts';
 import type { Ledger } from '../store/ledger.ts';
+import type { RunStore } from '../store/runs.ts';
 import type { Store } from '../store/store.ts';
 import type { Instruments } from './instruments.ts';
 
@@ -14,18 +15,24 @@ export interface StoredBacklog {
   readonly oldestAt: number | undefined;
   /** That have not ended. */
   readonly runs: number;
+  /** When the oldest of those was made that are queued. */
+  readonly oldestQueuedAt: number | undefined;
 }
 
-/** The store counts runs along with deliveries. Between the two questions either may change a little. */
-export async function readBacklog(
-  store: Pick<Store, 'backlog'> & { readonly ledger: Pick<Ledger, 'pendingOf'> },
-): Promise<StoredBacklog> {
-  const [{ pending: both }, { pending: deliveries, oldestAt }] = await Promise.all([
+interface Counted extends Pick<Store, 'backlog'> {
+  readonly ledger: Pick<Ledger, 'pendingOf'>;
+  readonly runs: Pick<RunStore, 'oldestQueuedAt'>;
+}
+
+/** The store counts runs along with deliveries. Between the questions either may change a little. */
+export async function readBacklog(store: Counted): Promise<StoredBacklog> {
+  const [{ pending: both }, { pending: deliveries, oldestAt }, oldestQueuedAt] = await Promise.all([
     store.backlog(),
     store.ledger.pendingOf(),
+    store.runs.oldestQueuedAt(),
   ]);
   const all = [...both.values()].reduce((sum, count) => sum + count, 0);
-  return { deliveries, oldestAt, runs: Math.max(0, all - deliveries) };
+  return { deliveries, oldestAt, runs: Math.max(0, all - deliveries), oldestQueuedAt };
 }
 
 const FRESH_MS = 10_000;
@@ -75,6 +82,12 @@ export function tellBacklog({ gauge }: Instruments, options: BacklogOptions): vo
   const backlog = createBacklogReader(options);
   // Processes that share a store all read the same.
   const aggregator = 'max';
+  const ageOf = (which: 'oldestAt' | 'oldestQueuedAt') => async () => {
+    const found = await backlog();
+    if (found === undefined) return undefined;
+    const now = options.clock.now();
+    return Math.max(0, now - (found[which] ?? now)) / 1000;
+  };
   gauge({
     name: 'deliveries_pending',
     help: 'Pending deliveries in the store',
@@ -85,18 +98,19 @@ export function tellBacklog({ gauge }: Instruments, options: BacklogOptions): vo
     name: 'oldest_pending_delivery_seconds',
     help: 'Age of the oldest pending delivery in the store, 0 where there is none',
     aggregator,
-    async read() {
-      const found = await backlog();
-      if (found === undefined) return undefined;
-      const now = options.clock.now();
-      return Math.max(0, now - (found.oldestAt ?? now)) / 1000;
-    },
+    read: ageOf('oldestAt'),
   });
   gauge({
     name: 'runs_unfinished',
     help: 'Asynchronous calls in the store that are queued or carried out',
     aggregator,
     read: async () => (await backlog())?.runs,
+  });
+  gauge({
+    name: 'oldest_queued_run_seconds',
+    help: 'Age of the oldest asynchronous call in the store that is queued, 0 where there is none',
+    aggregator,
+    read: ageOf('oldestQueuedAt'),
   });
 }
 

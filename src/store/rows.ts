@@ -2,7 +2,7 @@
 import { REASONS, STATES, TRIGGERS } from './codes.ts';
 import type { DeliverySummary } from './ledger.ts';
 import { type Keyring, unseal } from './seal.ts';
-import type { AttemptRecord, DeliveryRecord } from './store.ts';
+import type { AttemptRecord, AttemptResult, DeliveryRecord } from './store.ts';
 
 export interface DeliveryRow {
   readonly project: string;
@@ -34,7 +34,7 @@ export interface SummaryRow extends DeliveryRow {
 }
 
 export const ATTEMPT_COLUMNS = `round, number, cause, started_at, queue_ms, dns_ms, connect_ms, tls_ms,
-  first_byte_ms, total_ms, status, error, target, excerpt`;
+  first_byte_ms, total_ms, status, error, target, headers, excerpt`;
 
 export interface AttemptRow {
   readonly round: number;
@@ -51,6 +51,7 @@ export interface AttemptRow {
   readonly error: string | null;
   /** Where it went elsewhere. */
   readonly target: string | null;
+  readonly headers: string | null;
   readonly excerpt: Uint8Array | null;
 }
 
@@ -112,6 +113,11 @@ export function deliverySummary(runId: string, row: SummaryRow): DeliverySummary
   };
 }
 
+/** How much an attempt has of the receiver's answer. */
+export function sizeOfAnswer({ headers = '', excerpt }: AttemptResult): number {
+  return headers.length + (excerpt?.byteLength ?? 0);
+}
+
 export function attemptRecord(row: AttemptRow): AttemptRecord {
   return {
     round: row.round,
@@ -129,6 +135,7 @@ export function attemptRecord(row: AttemptRow): AttemptRecord {
     ...(row.status !== null && { status: row.status }),
     ...(row.error !== null && { error: row.error }),
     ...(row.target !== null && { target: row.target }),
+    ...(row.headers !== null && { headers: row.headers }),
     ...(row.excerpt !== null && { excerpt: row.excerpt }),
   };
 }

@@ -199,6 +199,8 @@ export interface RunStore {
   result(projectId: string, runId: string): Promise<Body | undefined>;
   /** Newest first. */
   list(filter: RunFilter, page: RunPage): Promise<RunRecord[]>;
+  /** When the oldest run that is queued was made; undefined where none is. */
+  oldestQueuedAt(): Promise<number | undefined>;
   /** Which of these have ended, or are not there. */
   ended(runIds: readonly string[]): Promise<string[]>;
   /** Deletes up to `limit` runs that ended before `before`, and keys that stand for nothing any more; tells how many runs. */

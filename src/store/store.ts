@@ -97,6 +97,8 @@ export interface AttemptResult {
   readonly status?: number;
   /** Typed error code, where there was no answer. */
   readonly error?: string;
+  /** Of the receiver's answer: text that a store keeps as it is. */
+  readonly headers?: string;
   /** The beginning of the receiver's answer. */
   readonly excerpt?: Uint8Array;
 }

@@ -70,6 +70,18 @@ describe('one delivery', () => {
     expect({ excerpt: text, excerpt_encoding }).toEqual(shown);
   });
 
+  it('shows the headers of what the receiver answered, repeated ones as well', async () => {
+    const rig = await openRig();
+    const headers = 'Server: a\nretry-after: 7\nServer: b: c';
+    const { runId } = await rig.attempted(FAILED, { status: 500, headers });
+    const [told] = (await detailOf(rig, runId)).attempts;
+    expect(told!.headers).toEqual([
+      ['Server', 'a'],
+      ['retry-after', '7'],
+      ['Server', 'b: c'],
+    ]);
+  });
+
   it('is told with its run, where the call was asynchronous', async () => {
     const rig = await openRig();
     const target = 'https://receiver.example/hook';

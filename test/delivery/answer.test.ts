@@ -144,6 +144,20 @@ describe('the answer', () => {
     expect((await answerOf('HTTP/1.1 204 No Content\r\n\r\n')).excerpt).toBeUndefined();
   });
 
+  it('is kept with its headers, not with those of interim ones', async () => {
+    const { headers } = await answerOf(
+      'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 429 Slow\r\nDate: today\r\nretry-after:  7 \r\n',
+      'Server: a\r\nX-Ray: \xff\r\nServer: b\r\nContent-Length: 0\r\n\r\n',
+    );
+    expect(headers).toBe('retry-after: 7\nServer: a\nX-Ray: ÿ\nServer: b\nContent-Length: 0');
+  });
+
+  it('has no headers where there is none', async () => {
+    await using receiver = await startHostile(hostile.closesInTheHeaders);
+    expect(await attemptOnce(receiver)).not.toHaveProperty('headers');
+    expect(await answerOf('HTTP/1.1 204 No Content\r\n\r\n')).not.toHaveProperty('headers');
+  });
+
   it('is excerpted to its first 4 KiB, in memory of its own', async () => {
     const body = randomBytes(50_000);
     await using receiver = await startReceiver((_received, response) => response.end(body));

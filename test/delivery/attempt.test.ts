@@ -22,6 +22,20 @@ describe('what is kept of an answer', () => {
     expect(status).toBe(200);
     expect(excerpt && Buffer.from(excerpt).toString()).toBe(kept);
   });
+
+  it.each([
+    ['thanks', 'X-Said: thanks'],
+    [authorization, undefined],
+    ['canary-password', undefined],
+    ['canary-secret', undefined],
+  ])('of a header with %j is %j', async (said, kept) => {
+    await using receiver = await startReceiver((_, response) => {
+      response.writeHead(200, ['X-Said', said, 'Content-Length', '2']).end('ok');
+    });
+    const { headers, excerpt } = await attemptOnce(receiver, { confidential });
+    expect(headers).toBe(kept && `${kept}\nContent-Length: 2`);
+    expect(Buffer.from(excerpt!).toString()).toBe('ok');
+  });
 });
 
 describe('the request', () => {
@@ -111,7 +125,8 @@ describe('the outcome', () => {
   ] as const)('of an answer with %i is %s', async (status, verdict) => {
     await using receiver = await startReceiver(status);
     const outcome = await attemptOnce(receiver);
-    expect(outcome).toEqual({ status, startedAt: expect.any(Number), timings: expect.any(Object) });
+    const { headers: _, ...rest } = outcome;
+    expect(rest).toEqual({ status, startedAt: expect.any(Number), timings: expect.any(Object) });
     expect(judgeOutcome(outcome)).toBe(verdict);
   });
 

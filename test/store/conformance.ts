@@ -80,6 +80,7 @@ export function storeConformance(name: string, openStore: OpenStore): void {
             totalMs: 10.75,
           },
           status: 200,
+          headers: 'Server: "a", \\b\nX-Größe: {NULL}\tü',
           excerpt: Buffer.from('received'),
         });
         await store.beginAttempt(ref, result.startedAt);

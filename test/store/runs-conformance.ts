@@ -895,6 +895,28 @@ export function runsConformance(name: string, openStore: OpenStore): void {
       });
     });
 
+    describe('oldestQueuedAt', () => {
+      it('passes over what is under way, is to be cancelled, or has ended', async () => {
+        expect(await store.runs.oldestQueuedAt()).toBeUndefined();
+        const [over, running, marked, first, second] = Array.from({ length: 5 }, (_, i) =>
+          newRun({ runId: runIdAt(T + i), createdAt: T + 10 * i }),
+        );
+        await ended(over!);
+        await begun(running!);
+        expect(await store.runs.oldestQueuedAt()).toBeUndefined();
+        await insertAll([second!, first!, marked!]);
+        await store.runs.cancel('p-demo', marked!.runId);
+        expect(await store.runs.oldestQueuedAt()).toBe(first!.createdAt);
+        const taken = await claim();
+        const begin = ({ runId }: NewRun) =>
+          store.runs.begin(taken.find(run => run.runId === runId)!.ref, Date.now());
+        await begin(first!);
+        expect(await store.runs.oldestQueuedAt()).toBe(second!.createdAt);
+        await begin(second!);
+        expect(await store.runs.oldestQueuedAt()).toBeUndefined();
+      });
+    });
+
     describe('backlog', () => {
       it('counts runs that have not ended beside deliveries that are pending', async () => {
         await insertAll([newRun({ projectId: 'p-a' }), newRun({ projectId: 'p-a' })]);

@@ -4,6 +4,7 @@
  */
 import type { QueryResultRow } from 'pg';
 import { REASONS, STATES } from '../codes.ts';
+import { sizeOfAnswer } from '../rows.ts';
 import type { AttemptResult, DeliveryRef, Next } from '../store.ts';
 import { createBlobs } from './blobs.ts';
 import type { Database, Statement } from './connection.ts';
@@ -50,6 +51,7 @@ const ENDED: Columns = [
   ['total_ms', 'float8'],
   ['status', 'int'],
   ['error', 'text'],
+  ['headers', 'text'],
   ['excerpt_start', 'int'],
   ['excerpt_length', 'int'],
   ['state', 'int'],
@@ -97,9 +99,10 @@ const END: Statement = {
     ), recorded AS (
       INSERT INTO afterword_attempts
         (id, round, number, cause, started_at, queue_ms, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms,
-         status, error, target, excerpt)
+         status, error, target, headers, excerpt)
       SELECT id, round, number, cause, started_at, queue_ms, dns_ms, connect_ms, tls_ms, first_byte_ms,
-        total_ms, status, error, other_target, substring($2::bytea FROM excerpt_start FOR excerpt_length)
+        total_ms, status, error, other_target, headers,
+        substring($2::bytea FROM excerpt_start FOR excerpt_length)
       FROM ended ON CONFLICT DO NOTHING
     ), finished AS (
       INSERT INTO afterword_settled
@@ -160,7 +163,7 @@ export function endingRunner({ database, owner }: AttemptOptions) {
 }
 
 export function sizeOfEnding({ attempt }: Ending): number {
-  return attempt.excerpt?.byteLength ?? 0;
+  return sizeOfAnswer(attempt);
 }
 
 function columns(endings: readonly Ending[]): unknown[] {
@@ -181,6 +184,7 @@ function columns(endings: readonly Ending[]): unknown[] {
     timings.map(({ totalMs }) => totalMs),
     attempts.map(({ status }) => status),
     attempts.map(({ error }) => error),
+    attempts.map(({ headers }) => headers),
     excerpts.map(({ start }) => start),
     excerpts.map(({ length }) => length),
     endings.map(({ next }) => STATES.indexOf(next.state)),

@@ -129,14 +129,14 @@ async function insertAttempts({ client, stored, times }: Deliveries): Promise<vo
   await client.query(
     `INSERT INTO afterword_attempts
        (id, round, number, cause, started_at, queue_ms, dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms,
-        status, error, target, excerpt)
+        status, error, target, headers, excerpt)
      SELECT id, round, number, cause, started_at, queue_ms, dns_ms, connect_ms, tls_ms, first_byte_ms,
-       total_ms, status, error, target, substring($1::bytea FROM start FOR length)
+       total_ms, status, error, target, headers, substring($1::bytea FROM start FOR length)
      FROM unnest($2::uuid[], $3::int[], $4::int[], $5::int[], $6::float8[], $7::float8[], $8::float8[],
        $9::float8[], $10::float8[], $11::float8[], $12::float8[], $13::int[], $14::text[], $15::int[],
-       $16::int[], $17::text[])
+       $16::int[], $17::text[], $18::text[])
        AS given (id, round, number, cause, started_at, queue_ms, dns_ms, connect_ms, tls_ms, first_byte_ms,
-         total_ms, status, error, start, length, target)
+         total_ms, status, error, start, length, target, headers)
      ON CONFLICT DO NOTHING`,
     [
       blobs.joined(),
@@ -156,6 +156,7 @@ async function insertAttempts({ client, stored, times }: Deliveries): Promise<vo
       rows.map(({ span }) => span.start),
       rows.map(({ span }) => span.length),
       rows.map(({ target }) => target),
+      rows.map(({ headers }) => headers),
     ],
   );
 }

@@ -146,6 +146,7 @@ export const MIGRATIONS: readonly Migration[] = [
     status        smallint,
     error         text,
     target        text,                    -- where it went, if not to the delivery's own
+    headers       text,                    -- of the receiver's answer
     excerpt       bytea,
     PRIMARY KEY (id, round, number, started_at)
   ) PARTITION BY RANGE (id);

@@ -31,6 +31,8 @@ const FIND: Statement = {
 
 const LIVE: Statement = { text: 'SELECT id FROM afterword_run_queue WHERE id = ANY ($1::uuid[])' };
 
+const OLDEST_QUEUED: Statement = { text: 'SELECT afterword_oldest_queued_run() AS at' };
+
 const IN_QUEUE = (condition: string) => `afterword_run_queue WHERE ${condition}`;
 const ENDED = (state: RunState) => `afterword_run_ends WHERE state = ${RUN_STATES.indexOf(state)}`;
 
@@ -57,6 +59,11 @@ export async function listRuns(database: Database, filter: RunFilter, page: RunP
   const { text, values } = listing(filter, page);
   const { rows } = await database.query<RunRow & { id: string }>({ text }, values);
   return rows.map(row => runRecord(row.id, row));
+}
+
+/** By the database's clock. */
+export async function oldestQueuedAt(database: Database): Promise<number | undefined> {
+  return (await database.query<{ at: number | null }>(OLDEST_QUEUED)).rows[0]!.at ?? undefined;
 }
 
 /** Those that have not ended. */

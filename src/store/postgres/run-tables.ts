@@ -159,6 +159,13 @@ export const RUN_TABLES = `
   CREATE INDEX afterword_runs_of_app ON afterword_runs (project, app, id);
   ALTER TABLE afterword_runs ALTER COLUMN body SET STORAGE EXTERNAL;
 
+  -- When the oldest run that is queued was made: past those that are under way, until the first that is not.
+  CREATE FUNCTION afterword_oldest_queued_run() RETURNS double precision
+    LANGUAGE sql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+      SELECT (SELECT created_at FROM afterword_runs WHERE id = q.id)
+      FROM afterword_run_queue q WHERE begun_at IS NULL AND NOT cancelled ORDER BY id LIMIT 1
+    $$;
+
   CREATE TABLE afterword_run_ends (
     id          uuid PRIMARY KEY,
     project     text NOT NULL,

@@ -34,7 +34,7 @@ import type { RunEnding } from './run-end.ts';
 import { runHoldOf, type RunHold } from './run-hold.ts';
 import { newRunRow } from './run-insert.ts';
 import { pruneKeys, pruneRuns } from './run-prune.ts';
-import { findRun, listRuns, liveRuns } from './run-reading.ts';
+import { findRun, listRuns, liveRuns, oldestQueuedAt } from './run-reading.ts';
 import { markedRuns, markRun } from './run-starts.ts';
 import type { Times } from './times.ts';
 
@@ -162,6 +162,7 @@ export function createRuns(options: RunsOptions): RunStore {
     result: (projectId, runId) =>
       gate.run(async () => (isRunId(runId) ? runBodies.readResult(projectId, runId) : undefined)),
     list: (filter, page) => read(() => listRuns(database, filter, page)),
+    oldestQueuedAt: () => read(() => oldestQueuedAt(database)),
     ended: runIds =>
       read(async () => {
         const live = new Set(await liveRuns(database, runIds.filter(isRunId)));

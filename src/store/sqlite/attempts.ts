@@ -29,15 +29,15 @@ export function attemptRecorder(db: DatabaseSync): RecordAttempt {
   const insert = db.prepare(
     `INSERT INTO attempts
        (delivery, ordinal, round, number, cause, started_at, queue_ms, dns_ms, connect_ms, tls_ms,
-        first_byte_ms, total_ms, status, error, excerpt, target)
+        first_byte_ms, total_ms, status, error, excerpt, target, headers)
      VALUES (?1, (SELECT coalesce(max(ordinal), 0) + 1 FROM attempts WHERE delivery = ?1),
-       ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)`,
+       ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)`,
   );
   const elsewhere = db.prepare('SELECT target FROM overrides WHERE id = ?');
   const targetOf = (id: number, cause: number) =>
     TRIGGERS[cause] === 'manual' ? (elsewhere.get(id)?.['target'] as string | undefined) : undefined;
   return ({ id, round, cause, attempt }) => {
-    const { number, startedAt, timings, status, error, excerpt } = attempt;
+    const { number, startedAt, timings, status, error, excerpt, headers } = attempt;
     insert.run(
       id,
       round,
@@ -54,6 +54,7 @@ export function attemptRecorder(db: DatabaseSync): RecordAttempt {
       error ?? null,
       excerpt ?? null,
       targetOf(id, cause) ?? null,
+      headers ?? null,
     );
   };
 }

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { TRIGGERS } from '../codes.ts';
-import { deliveryRecord } from '../rows.ts';
+import { deliveryRecord, sizeOfAnswer } from '../rows.ts';
 import type { Sealed } from '../seal.ts';
 import type { NewBody } from '../store.ts';
 import type { StoredDelivery } from '../stored.ts';
@@ -63,8 +63,8 @@ export function deliveryReader(
       }
     },
     weightOf({ body, attempts }) {
-      const excerpts = attempts.reduce((sum, { excerpt }) => sum + (excerpt?.byteLength ?? 0), 0);
-      return excerpts + ('bytes' in body ? body.bytes.byteLength : 0);
+      const answers = attempts.reduce((sum, attempt) => sum + sizeOfAnswer(attempt), 0);
+      return answers + ('bytes' in body ? body.bytes.byteLength : 0);
     },
   };
 }

@@ -275,4 +275,7 @@ export const MIGRATIONS: readonly string[] = [
 
   CREATE INDEX host_counts_hour ON host_counts (hour);
   `,
+  `
+  ALTER TABLE attempts ADD COLUMN headers TEXT; -- of the receiver's answer
+  `,
 ];

@@ -51,6 +51,7 @@ const RUNS: Kind = {
       count += batch.length;
     }
     expect(await store.runs.toCancel()).toEqual([]);
+    expect(await store.runs.oldestQueuedAt()).toBeDefined();
     expect(await store.runs.claimStrays(['hello', 'other'].map(inDemo), Date.now(), 10)).toEqual([]);
     return count;
   },

@@ -50,7 +50,7 @@ describe('what is read out', () => {
       });
       const ref = await store.insert(ended);
       await store.beginAttempt(ref, Date.now());
-      const result = attempt(1, { status: 404, excerpt: Buffer.from('gone') });
+      const result = attempt(1, { status: 404, headers: 'Server: a', excerpt: Buffer.from('gone') });
       await store.endAttempt(ref, result, { state: 'failed', reason: 'exhausted' });
       settledRecord = await store.find(ended.runId);
     });
@@ -107,12 +107,16 @@ describe('what is read out', () => {
     expect([...open(place).batches('pending', 0)].map(batch => batch.length)).toEqual(lengths);
   });
 
-  it('counts excerpts among the bytes', async () => {
+  it('counts what receivers answered among the bytes', async () => {
     const place = await filled(store =>
       Promise.all(
         Array.from({ length: 200 }, async () => {
           const ref = await store.insert(newDelivery({ begunAt: Date.now() }));
-          const result = attempt(1, { status: 200, excerpt: Buffer.alloc(64 * 1024) });
+          const result = attempt(1, {
+            status: 200,
+            headers: 'x'.repeat(1024),
+            excerpt: Buffer.alloc(63 * 1024),
+          });
           await store.endAttempt(ref, result, { state: 'delivered' });
         }),
       ),

@@ -17,6 +17,7 @@ import { pruneRunKeysHandler, pruneRunsHandler } from './prune.ts';
 import {
   endedRunsHandler,
   findRunHandler,
+  oldestQueuedRunHandler,
   recordReader,
   runBodyHandler,
   runResultHandler,
@@ -45,6 +46,7 @@ export function createRunHandlers(options: RunHandlerOptions): Pick<Handlers, ke
     findRun: findRunHandler(locate, read),
     runResult: runResultHandler({ db, spoolDir, locate, body }),
     listRuns: listRunsHandler({ db, locate, read }),
+    oldestQueuedRun: oldestQueuedRunHandler(db),
     endedRuns: endedRunsHandler(locate),
     pruneRuns: pruneRunsHandler(db),
     pruneRunKeys: pruneRunKeysHandler(db),

@@ -52,6 +52,7 @@ export function createRunOperations({ submit, spool, clock }: RunOperationsOptio
     find: (project, runId) => submit('findRun', { project, runId }),
     result: (project, runId) => submit('runResult', { project, runId }),
     list: (filter, page) => submit('listRuns', { filter, page }),
+    oldestQueuedAt: () => submit('oldestQueuedRun', {}),
     ended: runIds => submit('endedRuns', { runIds }),
 
     async prune(before, limit) {

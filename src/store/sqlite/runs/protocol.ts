@@ -78,6 +78,7 @@ export interface RunOperations {
   };
   runResult: { args: { readonly project: string; readonly runId: string }; result: NewBody | undefined };
   listRuns: { args: { readonly filter: RunFilter; readonly page: RunPage }; result: RunRecord[] };
+  oldestQueuedRun: { args: Record<string, never>; result: number | undefined };
   endedRuns: { args: { readonly runIds: readonly string[] }; result: string[] };
   pruneRuns: { args: { readonly before: number; readonly limit: number }; result: Pruned };
   pruneRunKeys: { args: { readonly before: number; readonly limit: number }; result: number };

@@ -38,6 +38,15 @@ export function findRunHandler(locate: Locate, read: ReadRecord): Handlers['find
   };
 }
 
+/** In the order of time, past those that are under way, until the first that is not. */
+export function oldestQueuedRunHandler(db: DatabaseSync): Handlers['oldestQueuedRun'] {
+  const oldest = db.prepare(
+    `SELECT r.created_at FROM live_runs l CROSS JOIN run_requests r ON r.id = l.id
+     WHERE l.id > 0 AND l.begun = 0 AND l.cancelled = 0 ORDER BY l.id LIMIT 1`,
+  );
+  return () => oldest.get()?.['created_at'] as number | undefined;
+}
+
 export function endedRunsHandler(locate: Locate): Handlers['endedRuns'] {
   return ({ runIds }) => runIds.filter(runId => locate.live(runId) === undefined);
 }
