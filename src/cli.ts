@@ -6,7 +6,9 @@ import { existsSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { callCommand } from './commands/call.ts';
+import { completionCommand } from './commands/completion.ts';
 import { configCommand } from './commands/config.ts';
+import { deliveriesCommand } from './commands/deliveries.ts';
 import { devCommand } from './commands/dev.ts';
 import { listenCommand } from './commands/listen.ts';
 import { migrateCommand } from './commands/migrate.ts';
@@ -24,11 +26,13 @@ const COMMANDS: readonly ((io: Io) => Command)[] = [
   serveCommand,
   tokenCommand,
   callCommand,
+  deliveriesCommand,
   runsCommand,
   listenCommand,
   verifyCommand,
   configCommand,
   migrateCommand,
+  completionCommand,
 ];
 
 const EXAMPLES = `
@@ -37,6 +41,7 @@ Examples:
   afterword serve --config prod.yaml            run the service
   afterword token --project p-demo --ttl 7d     make a token for calls
   afterword call hello/run --data '{}' --async  call a function, in the background
+  afterword deliveries list --state failed      see which deliveries have failed
   afterword listen --port 9000 --secret s3cret  receive deliveries and print them
   afterword config check --config prod.yaml     see what a configuration means`;
 
@@ -50,20 +55,21 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
   }
 }
 
-function createProgram(io: Io): Command {
+/** With all its commands; nothing is run yet. */
+export function createProgram(io: Io): Command {
   const program = new Command('afterword')
     .description('A proxy that also sends the answer of any call to a webhook: signed, durable, retried.')
     .version(packageVersion(), '-V, --version', 'print the version')
-    .helpOption('-h, --help', 'print this help')
-    .helpCommand(false)
     .addHelpText('after', EXAMPLES);
   for (const create of COMMANDS) program.addCommand(create(io));
   return settle(program, io);
 }
 
-/** Commands made on their own inherit nothing, so each is told not to exit, and where to write. */
+/** Commands made on their own inherit nothing, so each is told how to help, not to exit, and where to write. */
 function settle(command: Command, io: Io): Command {
   command
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
     .exitOverride()
     .showHelpAfterError(`Run 'afterword --help' for how to use it.`)
     .configureOutput({

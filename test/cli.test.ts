@@ -1,13 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { WriteStream } from 'node:tty';
+import type { Command } from 'commander';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { paint, printable } from '../src/commands/output.ts';
+import { createProgram } from '../src/cli.ts';
+import { type Io, paint, printable } from '../src/commands/output.ts';
 import { indentJson } from '../src/commands/received.ts';
 import { Captured, run } from './commands/run.ts';
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string;
 };
+
+/** The names that lead to each command; none lead to the program. */
+function pathsIn(command: Command, path: readonly string[] = []): (readonly string[])[] {
+  return [path, ...command.commands.flatMap(nested => pathsIn(nested, [...path, nested.name()]))];
+}
 
 describe('the frame', () => {
   it.each([['--version'], ['-V']])('%s prints the version', async flag => {
@@ -19,6 +26,8 @@ describe('the frame', () => {
     ['token --help', ['--project', '--ttl', '--config', '--json']],
     ['call --help', ['--data', '--async', '--wait', '--webhook', '--token', '--json', 'Examples:']],
     ['runs --help', ['list', 'show', 'cancel', 'Examples:']],
+    ['deliveries --help', ['list', 'show', 'redeliver', 'cancel', 'tail', 'Examples:']],
+    ['deliveries list --help', ['--state', '--reason', '--host', '--status', '--since', '--until', '--all']],
     ['runs list --help', ['--state', '--app', '--limit', '--all', '--url', '--json']],
     ['runs show --help', ['--wait', '--timeout', '--project', '--json']],
     ['runs cancel --help', ['<run_id...>', '--token', '--json']],
@@ -30,6 +39,13 @@ describe('the frame', () => {
     const { code, stdout, stderr } = await run(argv.split(' '));
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     for (const word of words) expect(stdout).toContain(word);
+  });
+
+  it.each(pathsIn(createProgram({} as Io)))('%j has examples of itself', async (...path) => {
+    const { code, stdout } = await run([...path, '--help']);
+    expect(code).toBe(0);
+    const [, examples = ''] = stdout.split(/^Examples?:$/m);
+    expect(examples).toContain(`afterword ${path.join(' ')}`);
   });
 
   it.each([

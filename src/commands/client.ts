@@ -39,6 +39,10 @@ export interface Fault {
   readonly passing: boolean;
 }
 
+export function isFault(reply: { readonly kind: string }): reply is Fault {
+  return reply.kind === 'fault';
+}
+
 export interface Client {
   send(request: ClientRequest): Promise<Answer | Fault>;
 }

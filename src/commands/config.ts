@@ -12,13 +12,22 @@ interface Options {
   readonly json?: true;
 }
 
+const NOTES = `
+Examples:
+  afterword config check --config prod.yaml
+  AFTERWORD_LISTEN=0.0.0.0:80 afterword config check --json`;
+
 export function configCommand(io: Io): Command {
   const check = new Command('check')
     .description('Check the configuration and print it as it takes effect, without its secrets.')
     .addOption(configOption())
     .addOption(jsonOption())
+    .addHelpText('after', NOTES)
     .action((options: Options) => checkConfig(options, io));
-  return new Command('config').description('Look at the configuration.').addCommand(check);
+  return new Command('config')
+    .description('Look at the configuration.')
+    .addCommand(check)
+    .addHelpText('after', NOTES);
 }
 
 function checkConfig(options: Options, io: Io): void {

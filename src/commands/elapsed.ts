@@ -1,4 +1,8 @@
-/** A span of time as people read it: in two units at most, and no finer than it matters. */
+/**
+ * Times as people read them.
+ */
+
+/** A span: in two units at most, and no finer than it matters. */
 export function readableTime(span: number): string {
   const ms = Math.round(span);
   const seconds = Math.floor(ms / 1000);
@@ -8,4 +12,9 @@ export function readableTime(span: number): string {
   if (seconds < 60) return `${seconds} s`;
   if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** A moment, from ISO 8601 in UTC. */
+export function readableDate(iso: string): string {
+  return `${iso.slice(0, 19).replace('T', ' ')}Z`;
 }

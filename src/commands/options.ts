@@ -5,7 +5,9 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { InvalidArgumentError, Option } from 'commander';
 import { parseDuration } from '../config/units.ts';
+import { readTargetUrl } from '../delivery/target-url.ts';
 import { UsageError } from '../errors.ts';
+import { checkedKey } from '../idempotency-key.ts';
 import type { Io } from './output.ts';
 
 export function configOption(): Option {
@@ -20,6 +22,15 @@ export function timeoutOption(): Option {
   return new Option('--timeout <duration>', 'how long to wait')
     .argParser(durationArgument('1s', '7d'))
     .default(15 * 60_000, '15m');
+}
+
+/** How many of a list. */
+export function limitOption(): Option {
+  return new Option('--limit <number>', 'how many').argParser(integerArgument(1, 1_000_000)).default(50);
+}
+
+export function allOption(): Option {
+  return new Option('--all', 'all that there are').conflicts('limit');
 }
 
 /** Milliseconds. */
@@ -43,6 +54,21 @@ export function httpUrlArgument(text: string): URL {
   const url = URL.parse(text);
   if (url !== null && /^https?:$/.test(url.protocol)) return url;
   throw new InvalidArgumentError('It must be an address such as http://127.0.0.1:3000/hook.');
+}
+
+/** A target as a call may name it, and as it was given. */
+export function targetArgument(text: string): string {
+  const target = readTargetUrl(text);
+  if (!('wrong' in target)) return text;
+  throw new InvalidArgumentError(`It ${target.wrong}.`);
+}
+
+export function idempotencyKeyArgument(text: string): string {
+  try {
+    return checkedKey(text);
+  } catch (error) {
+    throw new InvalidArgumentError(`${(error as Error).message}.`);
+  }
 }
 
 /** The bytes of a file that an option names. */

@@ -39,7 +39,7 @@ export function paint(stream: NodeJS.WritableStream, colour: Colour, text: strin
   return styleText(colour, text, { stream });
 }
 
-export function isTerminal(stream: NodeJS.WritableStream): boolean {
+export function isTerminal(stream: object): boolean {
   return 'isTTY' in stream && stream.isTTY === true;
 }
 

@@ -3,7 +3,8 @@
  * from the beginning, and the whole is passed on as it came, never parsed and written again.
  */
 import { formatDuration } from '../config/units.ts';
-import { type Answer, type Client, type Fault, mayPass, objectIn, PEEK_BYTES, peek } from './client.ts';
+import { brokenOff, strange } from './ask.ts';
+import { type Answer, type Client, type Fault, objectIn, PEEK_BYTES, peek } from './client.ts';
 import type { FinalRunState, RunState } from '../store/runs.ts';
 
 /** For whatever is not the wait that was asked for: the way there and back, a slow disk. */
@@ -71,18 +72,16 @@ function pathOf(runId: string): string {
   return `/_runs/${encodeURIComponent(runId)}`;
 }
 
-async function readRun({ status, body: answer }: Answer): Promise<RunAnswer | Fault> {
-  const fault = (message: string): Fault => ({ kind: 'fault', message, passing: mayPass(status) });
-  if (status !== 200) return fault(`status ${status}, which tells nothing of a run: is this the service?`);
+async function readRun(answer: Answer): Promise<RunAnswer | Fault> {
+  if (answer.status !== 200) return strange(answer, 'a run');
   try {
-    const { head: bytes, whole, body } = await peek(answer, PEEK_BYTES);
+    const { head: bytes, whole, body } = await peek(answer.body, PEEK_BYTES);
     const head = bytes.toString();
     const facts = objectIn(whole ? head : beforeResult(head));
-    if (facts['state'] === undefined)
-      return fault('the answer is none that tells of a run: is this the service?');
+    if (facts['state'] === undefined) return strange(answer, 'a run');
     return { kind: 'run', facts: facts as unknown as RunFacts, head, whole, body };
   } catch (error) {
-    return { kind: 'fault', message: `the answer broke off: ${(error as Error).message}`, passing: true };
+    return brokenOff(error);
   }
 }
 

@@ -3,8 +3,9 @@
  */
 import type { Clock } from '../clock.ts';
 import { pour } from './client.ts';
-import { readableTime } from './elapsed.ts';
-import { type Colour, Failed, type Io, isTerminal, paint, printable } from './output.ts';
+import { readableDate, readableTime } from './elapsed.ts';
+import { type Column, factLines } from './layout.ts';
+import { type Colour, Failed, type Io, isTerminal, printable } from './output.ts';
 import { indentJson } from './received.ts';
 import { answerIn, type RunAnswer, type RunFacts } from './run-answer.ts';
 import type { RunState } from '../store/runs.ts';
@@ -19,38 +20,20 @@ const COLOURS: Readonly<Record<RunState, Colour>> = {
   cancelled: 'yellow',
 };
 
-const COLUMNS = ['RUN', 'APP', 'STATE', 'CREATED', 'TIME', 'DELIVERY'] as const;
-const STATE_COLUMN = COLUMNS.indexOf('STATE');
-
-/** The lines of a table that grows: its columns are as wide as the first runs need. */
-export function createTable(io: Io, clock: Clock): { add(runs: readonly RunFacts[]): void } {
-  let widths: readonly number[] | undefined;
-  return {
-    add(runs) {
-      const rows = runs.map(run => cellsOf(run, clock.now()).map(printable));
-      const fresh = widths === undefined;
-      widths ??= COLUMNS.map((title, at) => Math.max(title.length, ...rows.map(cells => cells[at]!.length)));
-      const padded = (cells: readonly string[]) => cells.map((cell, at) => cell.padEnd(widths![at]!));
-      if (fresh) io.stdout.write(`${paint(io.stdout, 'dim', padded(COLUMNS).join('  ').trimEnd())}\n`);
-      for (const [index, cells] of rows.entries()) {
-        const shown = padded(cells);
-        shown[STATE_COLUMN] = paint(io.stdout, COLOURS[runs[index]!.state], shown[STATE_COLUMN]!);
-        io.stdout.write(`${shown.join('  ').trimEnd()}\n`);
-      }
-    },
-  };
-}
-
-function cellsOf(run: RunFacts, now: number): string[] {
-  return [run.run_id, run.app, stateOf(run), dateOf(run.created_at), timeOf(run, now), deliveryOf(run)];
+/** Of a list. */
+export function runColumns(clock: Clock): readonly Column<RunFacts>[] {
+  return [
+    { title: 'RUN', cell: run => run.run_id },
+    { title: 'APP', cell: run => run.app },
+    { title: 'STATE', cell: stateOf, colour: run => COLOURS[run.state] },
+    { title: 'CREATED', cell: run => readableDate(run.created_at) },
+    { title: 'TIME', cell: run => timeOf(run, clock.now()) },
+    { title: 'DELIVERY', cell: deliveryOf },
+  ];
 }
 
 export function stateOf({ state, cancelling }: RunFacts): string {
   return cancelling ? `${state}, to be cancelled` : state;
-}
-
-function dateOf(iso: string): string {
-  return `${iso.slice(0, 19).replace('T', ' ')}Z`;
 }
 
 /** From its last start to its end, or to now. */
@@ -74,23 +57,17 @@ export async function printRun(io: Io, run: RunAnswer, { json, now }: { json: bo
 
 function readable(io: Io, { facts, head, whole }: RunAnswer, now: number): string {
   const { delivery, error } = facts;
-  const rows: readonly (readonly [string, string | undefined])[] = [
+  const lines = factLines(io.stdout, [
     ['run', facts.run_id],
     ['app', facts.app],
-    ['state', stateOf(facts)],
+    ['state', stateOf(facts), COLOURS[facts.state]],
     ['status', facts.status_code?.toString()],
     ['error', error && [error.type, error.message].filter(Boolean).join(': ')],
-    ['created', dateOf(facts.created_at)],
+    ['created', readableDate(facts.created_at)],
     ['time', timeOf(facts, now)],
     ['starts', facts.starts > 1 ? String(facts.starts) : ''],
     ['delivery', delivery && `${deliveryOf(facts)}, to ${delivery.target}`],
-  ];
-  const lines = rows
-    .filter((row): row is readonly [string, string] => Boolean(row[1]))
-    .map(([name, value]) => {
-      const text = printable(value);
-      return `${name.padEnd(10)}${name === 'state' ? paint(io.stdout, COLOURS[facts.state], text) : text}`;
-    });
+  ]);
   const answer = indentJson(answerIn(head)).split('\n').map(printable);
   const more = whole ? [] : [`… the whole of it: ${io.program} runs show ${facts.run_id} --json`];
   return [...lines, ...answer, ...more].filter(line => line !== '').join('\n') + '\n';

@@ -1,21 +1,19 @@
 /**
  * `afterword runs`: the runs of a project's asynchronous calls, to list, look at, wait for and cancel.
  */
-import { json as readJson } from 'node:stream/consumers';
 import { Command, Option } from 'commander';
 import { systemClock } from '../clock.ts';
-import { answered, type Client, withClient } from './client.ts';
+import { type Client, withClient } from './client.ts';
+import { checkRefused, toEach } from './each-run.ts';
 import { followRun } from './follow.ts';
-import { integerArgument, jsonOption, timeoutOption } from './options.ts';
-import { CheckFailed, Failed, type Io, isTerminal, printError, printJson } from './output.ts';
-import { cancelRun, isEnded, openRun, type RunFacts } from './run-answer.ts';
-import { createTable, failureOf, printRun, stateOf } from './run-view.ts';
+import { allOption, jsonOption, limitOption, timeoutOption } from './options.ts';
+import { Failed, type Io, printJson } from './output.ts';
+import { pagesOf, printPages } from './pages.ts';
+import { cancelRun, isEnded, openRun, type RunAnswer, type RunFacts } from './run-answer.ts';
+import { failureOf, printRun, runColumns, stateOf } from './run-view.ts';
 import { addServiceOptions, SERVICE_NOTES, type ServiceOptions, serviceOf } from './service-options.ts';
 
 const STATES = ['queued', 'running', 'succeeded', 'failed', 'cancelled'];
-/** The service gives no more at once. */
-const PAGE = 200;
-const TIMEOUT_MS = 60_000;
 
 interface ListOptions extends ServiceOptions {
   readonly state?: string;
@@ -35,13 +33,18 @@ interface CancelOptions extends ServiceOptions {
   readonly json?: true;
 }
 
-const NOTES = `${SERVICE_NOTES}
-
-Examples:
+const EXAMPLES = {
+  list: `
   afterword runs list --state failed
-  afterword runs list --all --json | jq -r 'select(.app == "hello") | .run_id'
-  afterword runs show 0192f1d2-… --wait
-  afterword runs cancel 0192f1d2-… 0192f1d3-…`;
+  afterword runs list --all --json | jq -r 'select(.app == "hello") | .run_id'`,
+  show: `
+  afterword runs show 0192f1d2-… --wait`,
+  cancel: `
+  afterword runs cancel 0192f1d2-… 0192f1d3-…`,
+} as const;
+
+const notesOf = (...examples: readonly string[]): string =>
+  `${SERVICE_NOTES}\n\nExamples:${examples.join('')}`;
 
 export function runsCommand(io: Io): Command {
   return new Command('runs')
@@ -49,7 +52,7 @@ export function runsCommand(io: Io): Command {
     .addCommand(listCommand(io))
     .addCommand(showCommand(io))
     .addCommand(cancelCommand(io))
-    .addHelpText('after', NOTES);
+    .addHelpText('after', notesOf(...Object.values(EXAMPLES)));
 }
 
 function listCommand(io: Io): Command {
@@ -57,11 +60,11 @@ function listCommand(io: Io): Command {
     .description('List runs, the newest first: a table on a terminal, otherwise lines of JSON.')
     .addOption(new Option('--state <state>', 'only those').choices(STATES))
     .option('--app <name>', 'only those of this app')
-    .option('--limit <number>', 'how many', integerArgument(1, 1_000_000), 50)
-    .addOption(new Option('--all', 'all that there are').conflicts('limit'));
+    .addOption(limitOption())
+    .addOption(allOption());
   return addServiceOptions(command)
     .addOption(jsonOption())
-    .addHelpText('after', SERVICE_NOTES)
+    .addHelpText('after', notesOf(EXAMPLES.list))
     .action(async (options: ListOptions) =>
       withClient(await serviceOf(options, io), client => list(client, options, io)),
     );
@@ -75,7 +78,7 @@ function showCommand(io: Io): Command {
     .addOption(timeoutOption());
   return addServiceOptions(command)
     .addOption(jsonOption())
-    .addHelpText('after', SERVICE_NOTES)
+    .addHelpText('after', notesOf(EXAMPLES.show))
     .action(async (runId: string, options: ShowOptions) =>
       withClient(await serviceOf(options, io), client => show(client, runId, options, io)),
     );
@@ -87,40 +90,17 @@ function cancelCommand(io: Io): Command {
     .argument('<run_id...>', 'the ids of the runs');
   return addServiceOptions(command)
     .addOption(jsonOption())
-    .addHelpText('after', SERVICE_NOTES)
+    .addHelpText('after', notesOf(EXAMPLES.cancel))
     .action(async (runIds: string[], options: CancelOptions) =>
       withClient(await serviceOf(options, io), client => cancel(client, runIds, options, io)),
     );
 }
 
 async function list(client: Client, options: ListOptions, io: Io): Promise<void> {
-  const table = createTable(io, systemClock);
-  const asJson = options.json === true || !isTerminal(io.stdout);
-  for await (const runs of pagesOf(client, options)) {
-    if (asJson) for (const run of runs) printJson(io, run);
-    else table.add(runs);
-  }
-}
-
-async function* pagesOf(client: Client, { state, app, limit, all }: ListOptions): AsyncGenerator<RunFacts[]> {
-  let left = all === true ? Number.POSITIVE_INFINITY : limit;
-  let cursor: string | null | undefined;
-  while (left > 0 && cursor !== null) {
-    const wanted = { state, app, cursor, limit: String(Math.min(left, PAGE)) };
-    const query = new URLSearchParams(Object.entries(wanted).filter(isGiven));
-    const path = `/_runs?${query.toString()}`;
-    const { status, body } = answered(await client.send({ method: 'GET', path, timeoutMs: TIMEOUT_MS }));
-    if (status !== 200)
-      throw new Failed(`status ${status}, which tells nothing of runs: is this the service?`);
-    const page = (await readJson(body)) as { runs: RunFacts[]; next_cursor: string | null };
-    yield page.runs;
-    left -= page.runs.length;
-    cursor = page.next_cursor;
-  }
-}
-
-function isGiven(parameter: [string, string | undefined]): parameter is [string, string] {
-  return parameter[1] !== undefined;
+  const { state, app, limit, all, json } = options;
+  const listing = { name: 'runs', query: { state, app } } as const;
+  const runs = pagesOf<RunFacts>(client, listing, all ? Number.POSITIVE_INFINITY : limit);
+  await printPages(io, runs, { columns: runColumns(systemClock), json: json === true });
 }
 
 async function show(client: Client, runId: string, options: ShowOptions, io: Io): Promise<void> {
@@ -134,21 +114,16 @@ async function show(client: Client, runId: string, options: ShowOptions, io: Io)
   if (options.wait && run.facts.state !== 'succeeded') throw failureOf(run.facts);
 }
 
-/** One that cannot be cancelled does not keep the others from it. */
 async function cancel(
   client: Client,
   runIds: readonly string[],
   options: CancelOptions,
   io: Io,
 ): Promise<void> {
-  let refused = 0;
-  for (const runId of runIds) {
-    const run = await cancelRun(client, runId);
-    if (run.kind === 'fault') {
-      printError(io, `${runId}: ${run.message}`);
-      refused += 1;
-    } else if (options.json) printJson(io, { run_id: runId, state: run.facts.state });
-    else io.stdout.write(`${runId} ${stateOf(run.facts)}\n`);
-  }
-  if (refused > 0) throw new CheckFailed(`${refused} of ${runIds.length} were not cancelled`);
+  const tell = (runId: string, { facts }: RunAnswer): void => {
+    if (options.json) printJson(io, { run_id: runId, state: facts.state });
+    else io.stdout.write(`${runId} ${stateOf(facts)}\n`);
+  };
+  const act = (runId: string) => cancelRun(client, runId);
+  checkRefused(await toEach(runIds, { act, tell }, io), 'cancelled');
 }

@@ -17,6 +17,11 @@ interface Options {
   readonly json?: true;
 }
 
+const NOTES = `
+Examples:
+  afterword token --project shop
+  AFTERWORD_TOKEN="$(afterword token -p shop --ttl 1h --config prod.yaml)" afterword runs list`;
+
 export function tokenCommand(io: Io): Command {
   return new Command('token')
     .description('Make a token for the calls of a project, signed with its secret.')
@@ -28,6 +33,7 @@ export function tokenCommand(io: Io): Command {
     )
     .addOption(configOption())
     .addOption(jsonOption())
+    .addHelpText('after', NOTES)
     .action((options: Options) => makeToken(options, io));
 }
 

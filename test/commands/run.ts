@@ -9,7 +9,7 @@ export interface RunOptions {
   readonly stdin?: string | Uint8Array;
   readonly env?: Record<string, string | undefined>;
   readonly cwd?: string;
-  /** Somebody reads along; without colours. */
+  /** Somebody sits at it: reads along, without colours, and types `stdin`. */
   readonly terminal?: boolean;
 }
 
@@ -58,11 +58,12 @@ export function start(
 ): Running {
   const stopped = Promise.withResolvers<void>();
   const [stdout, stderr] = [new Captured(), new Captured()];
-  for (const stream of terminal ? [stdout, stderr] : []) {
+  const typed = Readable.from([Buffer.from(stdin)]);
+  for (const stream of terminal ? [typed, stdout, stderr] : []) {
     Object.assign(stream, { isTTY: true, getColorDepth: () => 1 });
   }
   const io: Io = {
-    stdin: Readable.from([Buffer.from(stdin)]),
+    stdin: typed,
     stdout,
     stderr,
     env,
