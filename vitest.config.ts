@@ -7,6 +7,8 @@ process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules', 
 const shared = { environment: 'node', pool: 'forks', testTimeout: 20_000, hookTimeout: 20_000 } as const;
 
 const FAULTS = 'test/faults/**/*.test.ts';
+/** Of the dashboard, in a real browser. */
+const BROWSER = 'test/browser/**/*.test.ts';
 /** With a PostgreSQL server, of whole programs and their processes, or of a whole store. */
 const SYSTEM = [
   'test/**/*.postgres.test.ts',
@@ -23,7 +25,14 @@ export default defineConfig({
   test: {
     maxWorkers: '100%', // much of the time is spent waiting
     projects: [
-      { test: { ...shared, name: 'quick', include: ['test/**/*.test.ts'], exclude: [FAULTS, ...SYSTEM] } },
+      {
+        test: {
+          ...shared,
+          name: 'quick',
+          include: ['test/**/*.test.ts'],
+          exclude: [FAULTS, BROWSER, ...SYSTEM],
+        },
+      },
       {
         test: {
           ...shared,
@@ -31,6 +40,17 @@ export default defineConfig({
           include: SYSTEM,
           testTimeout: 60_000,
           globalSetup: 'test/support/postgres-setup.ts', // one server for all
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'browser',
+          include: [BROWSER],
+          testTimeout: 60_000,
+          hookTimeout: 180_000, // a million deliveries take a while on a busy machine
+          expect: { poll: { timeout: 10_000 } },
+          globalSetup: 'test/support/browser-setup.ts', // builds the dashboard
         },
       },
       {

@@ -39,6 +39,7 @@ export const PROBLEMS = {
   idempotency_key_reused: { status: 422, title: 'The Idempotency-Key came with another request before' },
   too_many_pending: { status: 429, title: 'The project has too many pending deliveries and runs' },
   app_busy: { status: 429, title: 'The app has all the calls that it can take' },
+  too_many_logins: { status: 429, title: 'Too many logins have failed' },
   headers_too_large: { status: 431, title: 'The header section is too large' },
   cancelled: { status: 499, title: 'The run was cancelled', ofApp: true },
   internal_error: { status: 500, title: 'The service failed' },

@@ -5,11 +5,11 @@
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type Admin, createAdmin, type Readiness } from './admin.ts';
-import { createAccess } from './api/access.ts';
 import { type Clock, systemClock } from './clock.ts';
 import type { AppConfig, Config } from './config/config.ts';
 import { type Core, createCore } from './core.ts';
 import { createStore } from './create-store.ts';
+import { createDashboard } from './dashboard.ts';
 import { createAuthenticator } from './gateway/auth.ts';
 import type { Logger } from './log.ts';
 import { createScratch, newNodeId } from './node.ts';
@@ -174,10 +174,12 @@ class Node implements Service {
       tracing,
     });
     const { metrics, api } = core;
-    const { adminToken: token, projects } = config;
+    const { adminToken, projects } = config;
     const authenticator = createAuthenticator({ projects, clock, log });
-    const access = createAccess({ adminToken: token, authenticator });
-    const admin = createAdmin({ token, metrics, readiness: this.#readiness(store), access, api, log });
+    const dashboard = createDashboard({ log });
+    const readiness = this.#readiness(store);
+    const seen = { metrics, readiness, api, dashboard };
+    const admin = createAdmin({ adminToken, version, authenticator, ...seen, clock, log });
     const retention = createRetention({ store, clock, log, config });
     return { store, host, core, admin, retention };
   }

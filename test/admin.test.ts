@@ -2,56 +2,18 @@
  * The admin listener: alive, ready, and what has been counted, for those who may see it. No URL, host,
  * project or id becomes a label.
  */
-import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type AdminOptions, createAdmin, type Readiness } from '../src/admin.ts';
-import { createAccess } from '../src/api/access.ts';
-import { Problem } from '../src/errors.ts';
-import { createMetrics } from '../src/metrics.ts';
+import type { Readiness } from '../src/admin.ts';
+import { ADMIN_TOKEN, adminWith, openAdmin, outcome, PROJECT, PROJECT_TOKEN, send } from './support/admin.ts';
 import { openInbox } from './support/inbox.ts';
 import { captureLog } from './support/log.ts';
 import { startService } from './support/service.ts';
 import { openStage } from './support/stage.ts';
 
-const TOKEN = 'a token for the admin';
-
 let url: string;
 let obstacle: ReturnType<Readiness>;
-const metrics = createMetrics({
-  size: () => ({ held: 3, waiting: 2, inFlight: 1 }),
-  storeAvailable: () => true,
-  runsHeld: () => 0,
-});
-/** Knows the one token of the one project. */
-const authenticator = {
-  check(projectId: string, authorization: string | undefined): void {
-    if (projectId !== PROJECT || authorization !== PROJECT_TOKEN) throw new Problem('unauthorized');
-  },
-};
-const PROJECT = 'p-test';
-const claims = Buffer.from(JSON.stringify({ project_id: PROJECT })).toString('base64url');
-const PROJECT_TOKEN = `Bearer e30.${claims}.x`;
-
 const logged = captureLog();
-
-/** Tells who asks, in place of the API. */
-const api: AdminOptions['api'] = (_req, res, { projectId, runId }) => {
-  res.setHeader('X-Request-Id', runId);
-  res.end(`${projectId ?? 'all'}\n`);
-};
-
-function adminWith(token: string | undefined, readiness: Readiness = () => undefined) {
-  return createAdmin({
-    token,
-    metrics,
-    readiness,
-    access: createAccess({ adminToken: token, authenticator }),
-    api,
-    log: logged.log,
-  });
-}
-
-const admin = adminWith(TOKEN, () => obstacle);
+const admin = adminWith({ readiness: () => obstacle, log: logged.log });
 
 beforeAll(async () => {
   url = `http://127.0.0.1:${(await admin.listen({ host: '127.0.0.1', port: 0 })).port}`;
@@ -85,14 +47,15 @@ describe('the admin listener', () => {
   });
 
   it('shows metrics to who has the token, and to nobody else', async () => {
-    for (const authorization of [undefined, '', TOKEN, `Bearer ${TOKEN}x`, `bearer  ${TOKEN}`, 'Bearer']) {
+    const WRONG = [undefined, '', ADMIN_TOKEN, `Bearer ${ADMIN_TOKEN}x`, `bearer  ${ADMIN_TOKEN}`, 'Bearer'];
+    for (const authorization of WRONG) {
       const headers = authorization === undefined ? {} : { authorization };
       const refused = await get('/metrics', { headers });
       expect(refused.status).toBe(401);
       expect(refused.headers.get('www-authenticate')).toMatch(/^Bearer/);
       expect(refused.text).not.toContain('afterword_');
     }
-    const shown = await get('/metrics', { headers: { authorization: `Bearer ${TOKEN}` } });
+    const shown = await get('/metrics', { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } });
     expect(shown.status).toBe(200);
     expect(shown.headers.get('content-type')).toMatch(/^text\/plain/);
     expect(shown.text).toContain('\nafterword_deliveries_held 3\n');
@@ -100,21 +63,21 @@ describe('the admin listener', () => {
   });
 
   it('shows metrics to all where there is no token', async () => {
-    const open = adminWith(undefined);
-    const { port } = await open.listen({ host: '127.0.0.1', port: 0 });
-    expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(200);
-    await open.stop();
+    const open = await openAdmin({ adminToken: undefined });
+    for (const headers of [{}, { authorization: 'Bearer of something before it' }]) {
+      expect((await fetch(`${open}/metrics`, { headers })).status).toBe(200);
+    }
   });
 
   it('knows GET and HEAD, and no other path', async () => {
     expect(await get('/healthz', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
     const posted = await get('/healthz', { method: 'POST' });
     expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
-    expect((await get('/')).status).toBe(404);
+    expect((await get('/nonsense')).status).toBe(404);
   });
 
   it('tells the operator when its port is taken', async () => {
-    const other = adminWith(TOKEN);
+    const other = adminWith({});
     const port = Number(new URL(url).port);
     await expect(other.listen({ host: '127.0.0.1', port })).rejects.toThrow(/the port is taken/);
     await other.stop();
@@ -123,47 +86,34 @@ describe('the admin listener', () => {
 
 describe('the API on the admin listener', () => {
   const API = '/api/v1/deliveries';
-  const asked = async (base: string, headers: Record<string, string>): Promise<[number, string]> => {
-    const { status, text } = await send(base, headers);
-    return [status, status === 200 ? text.trim() : (JSON.parse(text) as { code: string }).code];
-  };
-
-  /** As it is: fetch does not let a Host be chosen. */
-  function send(base: string, headers: Record<string, string>): Promise<{ status: number; text: string }> {
-    return new Promise((resolve, reject) => {
-      request(`${base}${API}`, { headers }, res => {
-        let text = '';
-        res.setEncoding('utf8').on('data', (piece: string) => void (text += piece));
-        res.on('end', () => resolve({ status: res.statusCode!, text }));
-      })
-        .on('error', reject)
-        .end();
-    });
-  }
+  const asked = async (base: string, headers: Record<string, string>): Promise<[number, string]> =>
+    outcome(await send(base + API, { headers }));
 
   it('is for holders of the admin token, or of a project’s, each with what is theirs', async () => {
     const { host } = new URL(url);
     const cases: readonly [Record<string, string>, [number, string]][] = [
-      [{ authorization: `Bearer ${TOKEN}` }, [200, 'all']],
+      [{ authorization: `Bearer ${ADMIN_TOKEN}` }, [200, 'all']],
       [{ authorization: PROJECT_TOKEN }, [200, PROJECT]],
       [{ authorization: `${PROJECT_TOKEN}x` }, [401, 'unauthorized']],
-      [{ authorization: `Bearer ${TOKEN}x` }, [401, 'unauthorized']],
-      [{ authorization: TOKEN }, [401, 'unauthorized']],
+      [{ authorization: `Bearer ${ADMIN_TOKEN}x` }, [401, 'unauthorized']],
+      [{ authorization: ADMIN_TOKEN }, [401, 'unauthorized']],
       [{ authorization: 'Bearer' }, [401, 'unauthorized']],
       [{}, [401, 'unauthorized']],
-      [{ authorization: `Bearer ${TOKEN}`, origin: `http://${host}` }, [200, 'all']],
-      [{ authorization: `Bearer ${TOKEN}`, origin: 'http://elsewhere.example' }, [403, 'foreign_origin']],
-      [{ authorization: `Bearer ${TOKEN}`, origin: 'null' }, [403, 'foreign_origin']],
-      [{ authorization: `Bearer ${TOKEN}`, host: 'admin.example' }, [200, 'all']],
+      [{ authorization: `Bearer ${ADMIN_TOKEN}`, origin: `http://${host}` }, [200, 'all']],
+      [
+        { authorization: `Bearer ${ADMIN_TOKEN}`, origin: 'http://elsewhere.example' },
+        [403, 'foreign_origin'],
+      ],
+      [{ authorization: `Bearer ${ADMIN_TOKEN}`, origin: 'null' }, [403, 'foreign_origin']],
+      [{ authorization: `Bearer ${ADMIN_TOKEN}`, host: 'admin.example' }, [200, 'all']],
     ];
     for (const [headers, answer] of cases)
       expect([headers, await asked(url, headers)]).toEqual([headers, answer]);
   });
 
   it('is for everybody on the machine where there is no admin token, but for no web page', async () => {
-    const open = adminWith(undefined);
-    const { port } = await open.listen({ host: '127.0.0.1', port: 0 });
-    const base = `http://127.0.0.1:${port}`;
+    const base = await openAdmin({ adminToken: undefined });
+    const { port } = new URL(base);
     const cases: readonly [Record<string, string>, [number, string]][] = [
       [{}, [200, 'all']],
       [{ host: `localhost:${port}` }, [200, 'all']],
@@ -176,12 +126,11 @@ describe('the API on the admin listener', () => {
     ];
     for (const [headers, answer] of cases)
       expect([headers, await asked(base, headers)]).toEqual([headers, answer]);
-    await open.stop();
   });
 
   it('logs what is done, with its outcome, and neither a token nor a query', async () => {
     const before = logged.lines.length;
-    await get(`${API}?app=x`, { method: 'POST', headers: { authorization: `Bearer ${TOKEN}` } });
+    await get(`${API}?app=x`, { method: 'POST', headers: { authorization: `Bearer ${ADMIN_TOKEN}` } });
     await get(API, { method: 'DELETE' });
     await vi.waitFor(() =>
       expect(logged.lines.slice(before).filter(({ level }) => level === 'info')).toMatchObject([

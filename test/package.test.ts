@@ -107,7 +107,7 @@ describe.each([
   ['checkout', CHECKOUT],
   ['package', PACKAGE],
 ])('dev, from the %s', (name, root) => {
-  it('takes a call, and receives its delivery with a good signature', async () => {
+  it('shows the dashboard, takes a call, and receives its delivery with a good signature', async () => {
     const data = join(temporary, `dev-${name}`);
     const argv = [join(root, 'bin', 'afterword'), 'dev', '--json', '--port', '0', '--data', data];
     const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -115,7 +115,13 @@ describe.each([
     const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
     const next = async () => JSON.parse((await lines.next()).value as string) as Record<string, unknown>;
 
-    const { base, token, project_id: project, receiver } = (await next()) as Record<string, string>;
+    const ready = (await next()) as Record<string, string>;
+    const { base, dashboard, token, project_id: project, receiver } = ready;
+    const page = await (await fetch(dashboard!)).text();
+    const scripts = [...page.matchAll(/<script [^>]*src="([^"]+)"/g)].map(([, src]) => src!);
+    expect(scripts).toHaveLength(1);
+    expect((await fetch(new URL(scripts[0]!, dashboard))).status).toBe(200);
+
     const target = encodeURIComponent(receiver!);
     const answer = await fetch(`${base}/v4/${project}/hello/run?webhookEndpoint=${target}`, {
       method: 'POST',
@@ -183,6 +189,7 @@ describe('the package', () => {
         'LICENSE',
         'bin/afterword',
         'bin/package.json',
+        'dashboard/dist/index.html',
         'dist/cli.js',
         'dist/runtime/runners/node.js',
         'dist/runtime/runners/python/runner.py',
@@ -190,6 +197,7 @@ describe('the package', () => {
         'dist/verify.d.ts',
       ]),
     );
+    expect(globSync('dashboard/*', { cwd: PACKAGE })).toEqual(['dashboard/dist']);
     const top = new Set(files.map(file => file.split('/')[0]));
     for (const name of ['src', 'test', 'bench', 'scripts', '.ci']) expect(top).not.toContain(name);
     expect(files.filter(file => file.endsWith('.ts') && !file.endsWith('.d.ts'))).toEqual([]);

@@ -7,6 +7,10 @@ import { mistakes } from './router.ts';
 
 const MAX_BYTES = 64 * 1024;
 
+interface Sent {
+  readonly body: AsyncIterable<Uint8Array> | null;
+}
+
 /** How a route describes its body. */
 export const bodyOf = <Schema extends z.ZodType>(schema: Schema, required: boolean) => ({
   required,
@@ -15,7 +19,7 @@ export const bodyOf = <Schema extends z.ZodType>(schema: Schema, required: boole
 
 /** No body at all is taken for an empty object. */
 export async function readJson<Schema extends z.ZodType>(
-  request: Request,
+  request: Sent,
   schema: Schema,
 ): Promise<z.output<Schema>> {
   const text = await readText(request);
@@ -24,7 +28,7 @@ export async function readJson<Schema extends z.ZodType>(
   throw new Problem('invalid_body', `The body is not acceptable: ${mistakes(checked.error).trim()}`);
 }
 
-async function readText(request: Request): Promise<string> {
+async function readText(request: Sent): Promise<string> {
   const pieces: Uint8Array[] = [];
   let size = 0;
   for await (const piece of request.body ?? []) {

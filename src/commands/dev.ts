@@ -84,12 +84,13 @@ async function dev(path: string | undefined, options: Options, io: Io): Promise<
   });
   const target = await receiver.start();
   const stage = folder === undefined ? await demoStage() : folderStage(folder, io);
-  const { service, base } = await startService(options, io, devConfig({ data, secret, stage, io }));
+  const config = devConfig({ data, secret, stage, io });
+  const { service, base, dashboard } = await startService(options, io, config);
   stage.watch(service);
   const token = await devToken(secret);
   if (options.json)
-    printJson(io, { ready: true, base, project_id: DEV_PROJECT, token, receiver: target.href });
-  else welcome(io, { base, token, target, stage, beside: options.data === DEV_DATA });
+    printJson(io, { ready: true, base, dashboard, project_id: DEV_PROJECT, token, receiver: target.href });
+  else welcome(io, { base, dashboard, token, target, stage, beside: options.data === DEV_DATA });
   await stopped;
   await service.stop();
   await stage.stop();
@@ -169,7 +170,7 @@ async function startService(
   { port }: Options,
   io: Io,
   config: Config,
-): Promise<{ service: Service; base: string }> {
+): Promise<{ service: Service; base: string; dashboard: string }> {
   const choices = port === undefined ? [config.listen.port, 0] : [port];
   const pretty = 'isTTY' in io.stderr && io.stderr.isTTY === true;
   const log = createLogger({ level: config.logLevel, pretty });
@@ -180,8 +181,9 @@ async function startService(
     const admin = { ...config.admin, port: usual ? config.admin.port : 0 };
     const service = createService({ config: { ...config, listen, admin }, version: packageVersion(), log });
     try {
-      const { listen: bound } = await service.start();
-      return { service, base: `http://127.0.0.1:${bound!.port}` };
+      const at = await service.start();
+      const base = `http://127.0.0.1:${at.listen!.port}`;
+      return { service, base, dashboard: `http://127.0.0.1:${at.admin.port}/` };
     } catch (error) {
       if (!(error instanceof StartError) || !error.message.includes('cannot listen')) throw error;
       failure = error;
@@ -192,6 +194,7 @@ async function startService(
 
 interface Welcome {
   readonly base: string;
+  readonly dashboard: string;
   readonly token: string;
   readonly target: URL;
   readonly stage: Stage;
@@ -199,13 +202,14 @@ interface Welcome {
   readonly beside: boolean;
 }
 
-function welcome(io: Io, { base, token, target, stage, beside }: Welcome): void {
+function welcome(io: Io, { base, dashboard, token, target, stage, beside }: Welcome): void {
   const bold = (text: string): string => paint(io.stdout, 'bold', text);
   const { path, parameters } = stage.example;
   const url = base === DEFAULT_URL ? '' : ` --url ${base}`;
   const where = url + (beside ? '' : ` --token ${token}`);
   io.stdout.write(`
 ${bold('Afterword is running.')} Calls come in at ${base}, deliveries go to ${target.href}
+See what becomes of them in the dashboard, ${dashboard}
 
 ${bold('Call a function')}; its answer is printed by curl, and its delivery here:
 

@@ -10,6 +10,8 @@ import { type Admin, createAdmin, type Readiness } from '../admin.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { AppConfig } from '../config/config.ts';
 import { createSharedStore } from '../create-store.ts';
+import { createDashboard } from '../dashboard.ts';
+import { createAuthenticator } from '../gateway/auth.ts';
 import type { Logger } from '../log.ts';
 import { createMetrics, type Metrics, sumOf } from '../metrics.ts';
 import { newNodeId } from '../node.ts';
@@ -195,8 +197,10 @@ class Machine implements Primary {
     return metrics;
   }
 
-  #createAdmin(store: SharedStore | undefined, crew: Crew, { access, api }: Records, own: Metrics): Admin {
-    const { adminToken: token } = this.#options.config;
+  #createAdmin(store: SharedStore | undefined, crew: Crew, { api }: Records, own: Metrics): Admin {
+    const { config, version } = this.#options;
+    const [log, clock] = [this.#log, this.#clock];
+    const { adminToken, projects } = config;
     const metrics: Pick<Metrics, 'contentType' | 'text'> = {
       contentType: own.contentType,
       text: async () => sumOf([await own.snapshot(), ...(await crew.measure())]).text(),
@@ -207,6 +211,9 @@ class Machine implements Primary {
       const available = store?.available ?? crew.serving.some(worker => worker.available);
       return available ? undefined : 'store_unavailable';
     };
-    return createAdmin({ token, metrics, readiness, access, api, log: this.#log });
+    const authenticator = createAuthenticator({ projects, clock, log });
+    const dashboard = createDashboard({ log });
+    const seen = { metrics, readiness, api, dashboard };
+    return createAdmin({ adminToken, version, authenticator, ...seen, clock, log });
   }
 }

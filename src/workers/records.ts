@@ -3,14 +3,12 @@
  * store that it has itself, or, with a database, by connections of its own, as a node that sends nothing.
  */
 import type { AddressInfo } from 'node:net';
-import { createAccess, type Access } from '../api/access.ts';
 import { type Api, createApi } from '../api/api.ts';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
 import { localAddresses } from '../core.ts';
 import { createStore } from '../create-store.ts';
 import { createTargetPolicy } from '../delivery/target.ts';
-import { createAuthenticator } from '../gateway/auth.ts';
 import type { Logger } from '../log.ts';
 import { createScratch, newNodeId } from '../node.ts';
 import { createStoredRuns } from '../runs/stored-runs.ts';
@@ -36,14 +34,12 @@ export interface RecordsOptions {
 
 export interface Records {
   readonly api: Api;
-  readonly access: Access;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
 export function createRecords(options: RecordsOptions): Records {
   const { config, version, shared, host, listeners, onCancelled, clock, log } = options;
-  const { projects, adminToken, webhooks } = config;
   const own = shared === undefined ? openOwn(options) : undefined;
   const store: Pick<Store, 'available' | 'find' | 'runs' | 'ledger' | 'stats'> = shared ?? own!.store;
   const api = createApi({
@@ -51,20 +47,15 @@ export function createRecords(options: RecordsOptions): Records {
     version,
     store,
     runs: createStoredRuns({ runs: store.runs, clock, log }),
-    policy: createTargetPolicy({ allow: webhooks.allowTargets, listeners, localAddresses }),
+    policy: createTargetPolicy({ allow: config.webhooks.allowTargets, listeners, localAddresses }),
     hosted: async () => host.states(),
     onJob: () => {}, // the workers look for it
     onCancelled,
     clock,
     log,
   });
-  const access = createAccess({
-    adminToken,
-    authenticator: createAuthenticator({ projects, clock, log }),
-  });
   return {
     api,
-    access,
     async start() {
       await own?.scratch.start();
       await own?.store.open();

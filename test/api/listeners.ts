@@ -7,11 +7,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createAdmin } from '../../src/admin.ts';
-import { createAccess } from '../../src/api/access.ts';
 import { createApi } from '../../src/api/api.ts';
 import { type MountName, pathOf, type RouteName } from '../../src/api/mounts.ts';
 import { systemClock } from '../../src/clock.ts';
 import type { AppConfig, ProjectConfig } from '../../src/config/config.ts';
+import { createDashboard } from '../../src/dashboard.ts';
 import { createTargetPolicy } from '../../src/delivery/target.ts';
 import { createSpool } from '../../src/exchange/spool.ts';
 import { createAuthenticator } from '../../src/gateway/auth.ts';
@@ -139,13 +139,22 @@ export async function openListeners(): Promise<Listeners> {
     log,
     events: { call() {}, lateCommit() {} },
   });
-  const access = createAccess({ adminToken: ADMIN_TOKEN, authenticator });
   const metrics = createMetrics({
     size: () => ({ held: 0, waiting: 0, inFlight: 0 }),
     storeAvailable: () => true,
     runsHeld: () => 0,
   });
-  const admin = createAdmin({ token: ADMIN_TOKEN, metrics, readiness: () => undefined, access, api, log });
+  const admin = createAdmin({
+    adminToken: ADMIN_TOKEN,
+    version: '0.0.0-test',
+    authenticator,
+    metrics,
+    readiness: () => undefined,
+    api,
+    dashboard: createDashboard({ dir: join(dir, 'no dashboard'), log }),
+    clock,
+    log,
+  });
   const at = { host: '127.0.0.1', port: 0 };
   const ports = { project: (await gateway.listen(at)).port, admin: (await admin.listen(at)).port };
   return {

@@ -77,6 +77,8 @@ describe('two workers', () => {
       readMetric(rig.addresses, 'calls_total{runtime="custom",status="2xx",webhook="yes",async="no"}');
     expect(await count()).toBe(3);
     expect(await readMetric(rig.addresses, 'store_available')).toBe(1);
+    const session = await fetch(`${rig.addresses.admin}/session`);
+    expect(await session.json()).toMatchObject({ login_required: false, logged_in: true });
     await vi.waitFor(async () => expect(await readMetric(rig.addresses, 'deliveries_held')).toBe(0), SOON);
 
     expect(await rig.service.stop()).toEqual({ code: 0, signal: null });
