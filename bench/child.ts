@@ -11,6 +11,8 @@ export interface ChildOptions {
   /** The script to run. */
   readonly entry: string;
   readonly args?: readonly string[];
+  /** Added to the environment of the bench. */
+  readonly env?: Readonly<Record<string, string>>;
   /** How many ports it is going to listen on. */
   readonly listeners: number;
   /** The file that takes what it prints. */
@@ -28,10 +30,11 @@ export interface Child {
 
 const PROBE = join(import.meta.dirname, 'probe.ts');
 
-export function startChild({ entry, args = [], listeners, output }: ChildOptions): Child {
+export function startChild({ entry, args = [], env, listeners, output }: ChildOptions): Child {
   const file = openSync(output, 'a');
-  const process = fork(entry, args, {
+  const child = fork(entry, args, {
     execArgv: ['--import', PROBE],
+    env: { ...process.env, ...env },
     stdio: ['ignore', file, file, 'ipc'],
   });
   closeSync(file);
@@ -43,7 +46,7 @@ export function startChild({ entry, args = [], listeners, output }: ChildOptions
   let serial = 0;
   let stopped = false;
 
-  process.on('message', (message: Message) => {
+  child.on('message', (message: Message) => {
     if ('port' in message) {
       ports.push(message.port);
       if (ports.length === listeners) listening.resolve();
@@ -54,7 +57,7 @@ export function startChild({ entry, args = [], listeners, output }: ChildOptions
     if ('fault' in message) question.reject(new Error(message.fault));
     else question.resolve(message.answer);
   });
-  process.once('exit', () => {
+  child.once('exit', () => {
     const error = new Error(
       stopped ? 'stopped' : `${entry} ended:\n${readFileSync(output, 'utf8').slice(-2_000)}`,
     );
@@ -69,14 +72,14 @@ export function startChild({ entry, args = [], listeners, output }: ChildOptions
       const answer = Promise.withResolvers<unknown>();
       const id = ++serial;
       asked.set(id, answer);
-      process.send({ id, name, argument });
+      child.send({ id, name, argument });
       return answer.promise as Promise<Answer>;
     },
     async stop() {
       stopped = true;
-      if (process.exitCode !== null || process.signalCode !== null) return;
-      process.kill('SIGKILL');
-      await once(process, 'exit');
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill('SIGKILL');
+      await once(child, 'exit');
     },
   };
 }

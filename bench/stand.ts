@@ -1,15 +1,10 @@
 /**
  * The processes of the bench: an app, the servers that are compared, a receiver and the load generator, each
- * one on its own. Afterword runs as its users run it, by its launcher and a configuration file.
+ * one on its own.
  */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { systemClock } from '../src/clock.ts';
-import { issueToken } from '../src/token.ts';
-import { type Child, type ChildOptions, startChild } from './child.ts';
-import { APP, PROJECT } from './workload.ts';
+import type { Child } from './child.ts';
+import { openGround } from './ground.ts';
 
 /** What is compared. The first is the floor, the second the peer. */
 export const SUBJECTS = [
@@ -45,88 +40,39 @@ export interface Server {
   settled(): Promise<void>;
 }
 
-const HERE = import.meta.dirname;
-const LAUNCHER = join(HERE, '..', 'bin', 'afterword');
-const JWT_SECRET = 'known to the bench alone, and long enough for HS256';
-
-/** Whatever happens, what was started is ended again: by `close`, by `interrupted`, or here. */
 export async function openStand(interrupted: AbortSignal): Promise<Stand> {
-  const dir = await mkdtemp(join(tmpdir(), 'afterword-bench-'));
-  const children: Child[] = [];
-  const close = async (): Promise<void> => {
-    await Promise.all(children.map(child => child.stop()));
-    await rm(dir, { recursive: true, force: true });
-  };
-  const start = async (name: string, options: Omit<ChildOptions, 'output'>): Promise<Child> => {
-    interrupted.throwIfAborted();
-    const child = startChild({ ...options, output: join(dir, `${name}.log`) });
-    children.push(child);
-    await child.listening;
-    return child;
-  };
-  interrupted.addEventListener('abort', () => void close());
-  const script = (name: string, listeners: number, ...args: string[]): Promise<Child> =>
-    start(name, { entry: join(HERE, `${name}.ts`), args, listeners });
-  const afterword = async (name: string, appPort: number, logLevel: string): Promise<Server> => {
-    const config = await writeConfig(join(dir, name), appPort, logLevel);
-    return afterwordServer(
-      await start(name, { entry: LAUNCHER, args: ['serve', '--config', config], listeners: 2 }),
-    );
-  };
-
+  const ground = await openGround(interrupted);
   try {
-    const app = await script('app', 1);
-    const [appPort] = app.ports;
+    const app = await ground.script('app', 1);
+    const appPort = app.ports[0]!;
     const [floor, peer, load, receiver, plain, logging, webhook] = await Promise.all([
-      script('app', 1),
-      script('peers', 1, `http://127.0.0.1:${appPort}`),
-      script('load', 0),
-      script('receiver', 1),
-      afterword('plain', appPort!, 'warn'),
-      afterword('logging', appPort!, 'info'),
-      afterword('webhook', appPort!, 'warn'),
+      ground.script('app', 1),
+      ground.script('peers', 1, `http://127.0.0.1:${appPort}`),
+      ground.script('load', 0),
+      ground.script('receiver', 1),
+      ground.afterword('plain', { appPort }),
+      ground.afterword('logging', { appPort, logLevel: 'info' }),
+      ground.afterword('webhook', { appPort }),
     ]);
     return {
-      dir,
+      dir: ground.dir,
       servers: {
         'node:http': plainServer(floor),
         'fast-proxy': plainServer(peer),
-        afterword: plain,
-        'afterword, logging calls': logging,
-        'afterword, with webhook': webhook,
+        afterword: afterwordServer(plain),
+        'afterword, logging calls': afterwordServer(logging),
+        'afterword, with webhook': afterwordServer(webhook),
       },
       receiver,
       load,
-      token: await issueToken({
-        secret: JWT_SECRET,
-        projectId: PROJECT,
-        ttlSeconds: 86_400,
-        clock: systemClock,
-      }),
+      token: await ground.token(),
       target: `http://127.0.0.1:${receiver.ports[0]}/hook`,
-      close,
+      close: () => ground.close(),
     };
   } catch (error) {
-    await close();
+    await ground.close();
     throw error;
   }
-}
-
-/** A directory of its own, with the defaults but for what a bench on one machine needs. */
-async function writeConfig(dir: string, appPort: number, logLevel: string): Promise<string> {
-  await mkdir(dir);
-  const config = {
-    listen: '127.0.0.1:0',
-    admin: '127.0.0.1:0',
-    data: './data',
-    logLevel,
-    projects: { [PROJECT]: { jwt: { secret: JWT_SECRET }, maxPending: 1_000_000 } },
-    apps: { [`${PROJECT}/${APP}`]: { runtime: 'custom', url: `http://127.0.0.1:${appPort}` } },
-    webhooks: { allowTargets: ['127.0.0.1'] },
-  };
-  const file = join(dir, 'afterword.yaml');
-  await writeFile(file, JSON.stringify(config)); // YAML takes JSON
-  return file;
 }
 
 function plainServer(child: Child): Server {

@@ -18,10 +18,12 @@ export interface RequestOptions {
   readonly token: string;
   /** Asks for a delivery there. */
   readonly target?: string | undefined;
+  /** Of the caller's trace. */
+  readonly traceparent?: string;
 }
 
 /** The whole request as it goes over the wire. */
-export function requestOf({ method, size, token, target }: RequestOptions): string {
+export function requestOf({ method, size, token, target, traceparent }: RequestOptions): string {
   const query = target === undefined ? '' : `?webhookEndpoint=${encodeURIComponent(target)}`;
   const head = [
     `${method} /v4/${PROJECT}/${APP}/${size}${query} HTTP/1.1`,
@@ -32,6 +34,7 @@ export function requestOf({ method, size, token, target }: RequestOptions): stri
     `Authorization: Bearer ${token}`,
   ];
   if (target !== undefined) head.push(`X-Webhook-Secret: ${WEBHOOK_SECRET}`);
+  if (traceparent !== undefined) head.push(`traceparent: ${traceparent}`);
   if (method === 'GET') return `${head.join('\r\n')}\r\n\r\n`;
   head.push('Content-Type: application/json', `Content-Length: ${REQUEST_BYTES}`);
   return `${head.join('\r\n')}\r\n\r\n${jsonOf(REQUEST_BYTES)}`;

@@ -11,9 +11,9 @@ export interface TraceContext {
 
 export interface SpanEnd {
   /** What was answered, where something was. */
-  readonly status?: number;
+  readonly status?: number | undefined;
   /** A code of ours, where that tells more than the status. */
-  readonly error?: string;
+  readonly error?: string | undefined;
 }
 
 /** A span that has begun. One that is never ended is never told. */
@@ -51,8 +51,9 @@ export interface TracedCall {
   /** Path and query, as they came. */
   readonly url: string;
   readonly host: string | undefined;
-  /** The caller's, where it has one. */
-  readonly caller: TraceContext | undefined;
+  /** The caller's headers of these names, valid or not. */
+  readonly traceparent: string | undefined;
+  readonly tracestate: string | undefined;
 }
 
 export interface TracedRun {
@@ -91,17 +92,17 @@ export interface SpanIds {
   readonly sampled: boolean;
 }
 
-const TRACEPARENT = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/;
-const NO_TRACE = '0'.repeat(32);
-const NO_SPAN = '0'.repeat(16);
+/** Its parts have their places; only after the last may a version to come say more (Trace Context, section 3.2.4). */
+const TRACEPARENT = /^(?!ff)[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}(?:-.*)?$/;
+const LENGTH_OF_VERSION_00 = 55;
 const SAMPLED = 1;
 
-/** Undefined where it is not valid. Versions to come may say more (Trace Context, section 3.2.4). */
+/** Undefined where it is not valid. */
 export function readTraceparent(text: string): SpanIds | undefined {
-  const [, version, traceId, spanId, flags, more] = TRACEPARENT.exec(text) ?? [];
-  if (version === undefined || version === 'ff' || (version === '00' && more !== undefined)) return undefined;
-  if (traceId === NO_TRACE || spanId === NO_SPAN) return undefined;
-  return { traceId: traceId!, spanId: spanId!, sampled: (Number.parseInt(flags!, 16) & SAMPLED) !== 0 };
+  if (!TRACEPARENT.test(text)) return undefined;
+  if (text.length > LENGTH_OF_VERSION_00 && text.startsWith('00')) return undefined;
+  const flags = Number.parseInt(text.slice(53, 55), 16);
+  return { traceId: text.slice(3, 35), spanId: text.slice(36, 52), sampled: (flags & SAMPLED) !== 0 };
 }
 
 export function formatTraceparent({ traceId, spanId, sampled }: SpanIds): string {

@@ -5,7 +5,7 @@
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../log.ts';
 import type { Body, Next, Store } from '../store/store.ts';
-import type { OpenSpan, SpanEnd, Tracing } from '../trace.ts';
+import type { OpenSpan, Tracing } from '../trace.ts';
 import type { Outcome, Sender, Withheld } from './attempt.ts';
 import type { Held } from './held.ts';
 import { judgeOutcome } from './outcome.ts';
@@ -74,7 +74,7 @@ export async function sendHeld(
   });
   // What was not sent is no attempt, and its span is not told.
   if ('withheld' in outcome) return outcome;
-  span?.end(endOf(outcome));
+  span?.end({ status: outcome.status, error: outcome.error });
   const verdict = judgeOutcome(outcome);
   return { outcome, next: afterAttempt({ verdict, attempts: number, now: clock.now(), random }) };
 }
@@ -82,8 +82,4 @@ export async function sendHeld(
 function spanOf(tracing: Tracing, held: Held): OpenSpan {
   const { runId, projectId, app, round, origin, traceparent, attempts: number } = held;
   return tracing.attempt({ runId, projectId, app, round, origin, traceparent, number });
-}
-
-function endOf({ status, error }: Outcome): SpanEnd {
-  return { ...(status !== undefined && { status }), ...(error !== undefined && { error }) };
 }

@@ -288,12 +288,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #close(error?: string): void {
     this.#ended = true;
     this.#lease?.done();
-    if (this.#span !== undefined) this.#endSpan(this.#span, error);
-  }
-
-  #endSpan(span: OpenSpan, error: string | undefined): void {
-    const status = this.#appStatus;
-    span.end({ ...(status !== undefined && { status }), ...(error !== undefined && { error }) });
+    this.#span?.end({ status: this.#appStatus, error });
   }
 }
 

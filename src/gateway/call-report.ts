@@ -7,7 +7,7 @@ import type { Runtime } from '../config/config.ts';
 import type { Problem, ProblemCode } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import type { CallEnd } from '../exchange/exchange.ts';
-import type { CallSpan, SpanEnd } from '../trace.ts';
+import type { CallSpan } from '../trace.ts';
 import type { CallTarget } from './route.ts';
 
 /** What a call looked like, for metrics. */
@@ -90,7 +90,7 @@ export function createCallReport({ clock, log, events }: CallReportOptions): Cal
     ended({ runId, projectId, app, runtime, method, path, startedAt, webhook, async, span }, end) {
       const durationMs = clock.elapsed() - startedAt;
       events.call({ ...end, projectId, runtime, webhook, async, durationMs });
-      span?.end({ ...spanEndOf(end), projectId, app });
+      span?.end({ status: end.status, error: end.code, projectId, app });
       const call = { run_id: runId, project_id: projectId, app, method, path };
       const asked = async ? { webhook, async } : { webhook };
       log.info({ ...call, ...end, duration_ms: rounded(durationMs), ...asked }, 'call');
@@ -102,10 +102,6 @@ export function createCallReport({ clock, log, events }: CallReportOptions): Cal
       log.info({ ...request, status, duration_ms }, 'request');
     },
   };
-}
-
-function spanEndOf({ status, code }: CallEnd): SpanEnd {
-  return code === undefined ? { status } : { status, error: code };
 }
 
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000;

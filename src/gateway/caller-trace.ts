@@ -2,12 +2,16 @@
 import type { IncomingMessage } from 'node:http';
 import { type TraceContext, type TracedCall, traceContextOf } from '../trace.ts';
 
-/** Undefined where it says nothing, or nothing valid: so, too, where `traceparent` comes more than once. */
+/** A `traceparent` that comes more than once is none that is valid. */
+type TraceHeaders = Readonly<Record<'traceparent' | 'tracestate', string | undefined>>;
+
+/** Undefined where it says nothing, or nothing valid. */
 export function callerTrace({ headers }: IncomingMessage): TraceContext | undefined {
-  const { traceparent, tracestate } = headers as Readonly<Record<string, string | undefined>>;
+  const { traceparent, tracestate } = headers as TraceHeaders;
   return traceContextOf(traceparent, tracestate);
 }
 
-export function tracedCall(req: IncomingMessage, runId: string): TracedCall {
-  return { runId, method: req.method!, url: req.url!, host: req.headers.host, caller: callerTrace(req) };
+export function tracedCall({ method, url, headers }: IncomingMessage, runId: string): TracedCall {
+  const { traceparent, tracestate } = headers as TraceHeaders;
+  return { runId, method: method!, url: url!, host: headers.host, traceparent, tracestate };
 }

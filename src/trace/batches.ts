@@ -6,13 +6,13 @@
 import type { Clock } from '../clock.ts';
 import type { TracingConfig } from '../config/config.ts';
 import type { Logger } from '../log.ts';
-import { type EndedSpan, writeSpan } from './otlp.ts';
-import { ProtobufWriter } from './protobuf.ts';
+import type { EndedSpan, SpanRequest } from './otlp.ts';
 
 export interface BatchesOptions {
   readonly limits: TracingConfig['batch'];
-  /** Sends spans that are written one after the other; rejects where the collector does not take them. */
-  readonly send: (spans: Uint8Array) => Promise<void>;
+  readonly newRequest: () => SpanRequest;
+  /** Rejects where the collector does not take it. */
+  readonly send: (request: Buffer) => Promise<void>;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -23,14 +23,14 @@ export interface Batches {
   flush(): Promise<void>;
 }
 
-const FIRST_BYTES = 256 * 1024;
-
-export function createBatches({ limits, send, clock, log }: BatchesOptions): Batches {
+export function createBatches({ limits, newRequest, send, clock, log }: BatchesOptions): Batches {
   const { scheduledDelayMillis, maxQueueSize, maxExportBatchSize } = limits;
-  const writer = new ProtobufWriter(FIRST_BYTES);
-  /** In the writer. */
+  let filling = newRequest();
+  /** In the one that is being filled. */
   let gathered = 0;
-  const full: Uint8Array[] = [];
+  const full: SpanRequest[] = [];
+  /** One that was sent: its memory has been got from the system already. */
+  let spare: SpanRequest | undefined;
   let sending: Promise<void> | undefined;
   let cancelTimer: (() => void) | undefined;
   let fault: string | undefined;
@@ -40,15 +40,22 @@ export function createBatches({ limits, send, clock, log }: BatchesOptions): Bat
     cancelTimer = undefined;
     if (gathered === 0) return;
     gathered = 0;
-    full.push(writer.take());
+    full.push(filling);
+    filling = spare ?? newRequest();
+    spare = undefined;
   }
 
   async function sendAll(): Promise<void> {
-    for (let spans = full.shift(); spans !== undefined; spans = full.shift()) {
-      await send(spans).then(
-        () => tell(undefined),
-        (error: unknown) => tell((error as Error).message),
-      );
+    for (let request = full.shift(); request !== undefined; request = full.shift()) {
+      try {
+        await send(request.bytes());
+        request.clear();
+        spare = request;
+        tell(undefined);
+      } catch (error) {
+        // A connection may still hold what it did not get rid of.
+        tell((error as Error).message);
+      }
     }
     sending = undefined;
   }
@@ -71,7 +78,7 @@ export function createBatches({ limits, send, clock, log }: BatchesOptions): Bat
         tell('more than can wait to be sent');
         return;
       }
-      writeSpan(writer, span);
+      filling.add(span);
       gathered += 1;
       if (gathered >= maxExportBatchSize) void flush();
       else cancelTimer ??= clock.after(scheduledDelayMillis, () => void flush());

@@ -1,8 +1,6 @@
 /**
  * Writes protobuf in one pass. The length of a message comes before it and is known after it: so lengths have a
  * fixed width, which a varint may have (its last bytes say only that there is nothing more).
- *
- * What is written is short: a loop here is faster than a call of what Buffer has for it.
  */
 
 const VARINT = 0;
@@ -10,13 +8,14 @@ const FIXED64 = 1;
 const BYTES = 2;
 const FIXED32 = 5;
 
-/** Of a length: enough for 2 MiB. */
-const LENGTH_BYTES = 3;
-/** More than a number with its key takes, or an id. */
+/** Of a length: enough for 256 MiB. */
+const LENGTH_BYTES = 4;
+/** Of the length of a text that is shorter than 128 bytes in any case. */
+const SHORT_LENGTH_BYTES = 1;
+const LONGEST_SHORT = 42;
+/** More than a number with its key takes, or the key of an id or a text with its length. */
 const SPARE = 32;
 const BYTES_OF_A_CHARACTER = 3;
-const SHORT = 64;
-const FIRST_BEYOND_ASCII = 0x80;
 const TWO_TO_32 = 2 ** 32;
 
 export class ProtobufWriter {
@@ -27,12 +26,14 @@ export class ProtobufWriter {
     this.#bytes = Buffer.allocUnsafeSlow(size);
   }
 
-  /** What was written; the next is written elsewhere. */
-  take(): Buffer<ArrayBuffer> {
-    const bytes = this.#bytes.subarray(0, this.#at);
-    this.#bytes = Buffer.allocUnsafeSlow(this.#bytes.length);
-    this.#at = 0;
-    return bytes;
+  /** Good until something else is written. */
+  written(): Buffer<ArrayBuffer> {
+    return this.#bytes.subarray(0, this.#at);
+  }
+
+  /** Forgets what was written behind the first bytes. */
+  cutTo(length: number): void {
+    this.#at = length;
   }
 
   /** Begins a message; what is returned is for `end`. */
@@ -44,27 +45,25 @@ export class ProtobufWriter {
   }
 
   end(start: number): void {
-    const length = this.#at - start;
-    this.#bytes[start - 3] = (length & 0x7f) | 0x80;
-    this.#bytes[start - 2] = ((length >> 7) & 0x7f) | 0x80;
-    this.#bytes[start - 1] = length >> 14;
+    this.#length(start, LENGTH_BYTES);
   }
 
   text(field: number, text: string): void {
     this.#makeRoom(SPARE + text.length * BYTES_OF_A_CHARACTER);
-    const start = this.begin(field);
-    if (text.length > SHORT || !this.#ascii(text)) this.#at = start + this.#bytes.write(text, start);
-    this.end(start);
+    this.#key(field, BYTES);
+    const width = text.length <= LONGEST_SHORT ? SHORT_LENGTH_BYTES : LENGTH_BYTES;
+    const start = this.#at + width;
+    this.#at = start + this.#bytes.write(text, start);
+    this.#length(start, width);
   }
 
   /** An id of fewer than 128 bytes. */
   hex(field: number, digits: string): void {
     this.#makeRoom(SPARE + digits.length);
     this.#key(field, BYTES);
-    this.#bytes[this.#at++] = digits.length / 2;
-    for (let i = 0; i < digits.length; i += 2) {
-      this.#bytes[this.#at++] = (digit(digits.charCodeAt(i)) << 4) | digit(digits.charCodeAt(i + 1));
-    }
+    const length = this.#bytes.write(digits, this.#at + 1, 'hex');
+    this.#bytes[this.#at] = length;
+    this.#at += 1 + length;
   }
 
   /** A whole number of at most 31 bits. */
@@ -96,18 +95,18 @@ export class ProtobufWriter {
     this.#at += bytes.length;
   }
 
-  /** False: it is something else, and has to be written anew. */
-  #ascii(text: string): boolean {
-    for (let i = 0; i < text.length; i++) {
-      const code = text.charCodeAt(i);
-      if (code >= FIRST_BEYOND_ASCII) return false;
-      this.#bytes[this.#at++] = code;
-    }
-    return true;
-  }
-
   #key(field: number, kind: number): void {
     this.#varint((field << 3) | kind);
+  }
+
+  /** Of what lies between `start` and here, into the bytes before it. */
+  #length(start: number, width: number): void {
+    let rest = this.#at - start;
+    for (let at = start - width; at < start - 1; at++) {
+      this.#bytes[at] = (rest & 0x7f) | 0x80;
+      rest >>>= 7;
+    }
+    this.#bytes[start - 1] = rest;
   }
 
   #varint(value: number): void {
@@ -132,12 +131,4 @@ export class ProtobufWriter {
     this.#bytes.copy(larger, 0, 0, this.#at);
     this.#bytes = larger;
   }
-}
-
-const CODE_OF_9 = 0x39;
-const CODE_OF_0 = 0x30;
-const CODE_OF_A = 0x61;
-
-function digit(code: number): number {
-  return code <= CODE_OF_9 ? code - CODE_OF_0 : code - CODE_OF_A + 10;
 }

@@ -3,26 +3,31 @@ import { expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createLogger } from '../../src/log.ts';
 import { createBatches } from '../../src/trace/batches.ts';
-import type { EndedSpan } from '../../src/trace/otlp.ts';
+import { createSpanRequest, type EndedSpan } from '../../src/trace/otlp.ts';
+import { fieldsOf } from '../support/collector.ts';
 
 const SPAN: EndedSpan = {
   traceId: '0af7651916cd43dd8448eb211c80319c',
   spanId: 'b7ad6b7169203331',
-  sampled: true,
-  parentSpanId: undefined,
+  parent: undefined,
+  linked: false,
   tracestate: undefined,
-  name: 'POST',
-  kind: 'client',
   startedAt: 1,
   endedAt: 2,
-  shared: [],
+  beginning: new Uint8Array(),
+  ending: new Uint8Array(),
+  app: new Uint8Array(),
   attributes: [],
-  link: undefined,
-  failed: false,
 };
 
+function spansIn(request: Buffer): number {
+  const [ofResource] = fieldsOf(request).all(1);
+  const [inScope] = fieldsOf(ofResource!).all(2);
+  return fieldsOf(inScope!).all(2).length;
+}
+
 function open(limits: { maxQueueSize: number; maxExportBatchSize: number }) {
-  const sent: { bytes: number; done: PromiseWithResolvers<void> }[] = [];
+  const sent: { spans: number; memory: ArrayBufferLike; done: PromiseWithResolvers<void> }[] = [];
   const logged: string[] = [];
   const log = createLogger({
     level: 'info',
@@ -30,9 +35,10 @@ function open(limits: { maxQueueSize: number; maxExportBatchSize: number }) {
   });
   const batches = createBatches({
     limits: { scheduledDelayMillis: 60_000, ...limits },
-    send(spans) {
+    newRequest: () => createSpanRequest({ name: 'test', version: '0', resource: [] }),
+    send(request) {
       const done = Promise.withResolvers<void>();
-      sent.push({ bytes: spans.length, done });
+      sent.push({ spans: spansIn(request), memory: request.buffer, done });
       return done.promise;
     },
     clock: systemClock,
@@ -54,7 +60,7 @@ it('sends a batch when it is full, one at a time, and the rest at the end', asyn
     sent[at]!.done.resolve();
   }
   await flushed;
-  expect(sent.map(({ bytes }) => bytes / sent[2]!.bytes)).toEqual([2, 2, 1]);
+  expect(sent.map(({ spans }) => spans)).toEqual([2, 2, 1]);
   expect(logged).toEqual([]);
 });
 
@@ -69,6 +75,21 @@ it('loses what does not fit, and tells it once', async () => {
   await flushed;
   expect(sent).toHaveLength(3);
   expect(logged).toEqual(['spans are lost', 'spans are sent again']);
+});
+
+it('fills anew what was taken, and not what may still be on its way', async () => {
+  const { batches, add, sent } = open({ maxQueueSize: 10, maxExportBatchSize: 1 });
+  for (const [at, taken] of [true, false, true, true].entries()) {
+    add(1);
+    const { done } = sent[at]!;
+    if (taken) done.resolve();
+    else done.reject(new Error('refused'));
+    await batches.flush();
+  }
+  const [first, second, third, fourth] = sent.map(({ memory }) => memory);
+  expect(third).toBe(first);
+  expect([first, second]).not.toContain(fourth);
+  expect(sent.map(({ spans }) => spans)).toEqual([1, 1, 1, 1]);
 });
 
 it('goes on after there was nothing to send', async () => {

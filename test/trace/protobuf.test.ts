@@ -23,7 +23,7 @@ it('is read as it was written, in a message within a message', () => {
       writer.fixed64(4, long);
       writer.fixed32(5, number);
       writer.end(start);
-      const [inner] = fieldsOf(writer.take()).all(field);
+      const [inner] = fieldsOf(writer.written()).all(field);
       const read = fieldsOf(inner!);
       expect([read.text(1), read.hex(2), read.number(3), read.fixed(4), read.number(5)]).toEqual([
         Buffer.from(text).toString(),
