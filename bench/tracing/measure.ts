@@ -13,7 +13,7 @@ import type { Pair, Service, Stand } from './stand.ts';
 export interface Scale {
   /** Pairs of services, one after the other: the same code is faster or slower from one process to the next. */
   readonly pairs: number;
-  /** Of each pair that count, after one to warm up. */
+  /** Of each pair that count, after those to warm up. */
   readonly rounds: number;
   readonly connections: number;
   /** In a slice; of calls with a webhook fewer. */
@@ -37,6 +37,8 @@ export interface Round {
   readonly onMicros: number;
 }
 
+/** Rounds: the code of spans is compiled as well as that of calls. */
+const WARMING = 3;
 const SIZE = 1024;
 const LIMIT_MS = 60_000;
 const SCRAPE_MS = 1_000;
@@ -50,8 +52,8 @@ export async function measure(
   const taken: Round[] = [];
   for (let number = 1; number <= scale.pairs; number++) {
     const pair = await stand.openPair();
-    for (let round = 0; round <= scale.rounds; round++) {
-      progress(`pair ${number} of ${scale.pairs}: ${round === 0 ? 'warming up' : `round ${round}`}`);
+    for (let round = 1 - WARMING; round <= scale.rounds; round++) {
+      progress(`pair ${number} of ${scale.pairs}: ${round < 1 ? 'warming up' : `round ${round}`}`);
       for (const of of CASE_NAMES) {
         const each = await takeRound(stand, pair, of, scale);
         if (round > 0) taken.push(each);

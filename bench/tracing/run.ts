@@ -10,8 +10,8 @@ import { openStand } from './stand.ts';
 
 const USAGE = `Usage: npm run bench:tracing -- [options]
 
-  --calls N        calls in each slice (default 2560), of those with a webhook 0.4 times as many
-  --rounds N       rounds of each pair that count, after one to warm up (default 8)
+  --calls N        calls in each slice (default 6000), of those with a webhook 0.4 times as many
+  --rounds N       rounds of each pair that count, after three to warm up (default 6)
   --pairs N        pairs of services, one after the other (default 3)
   --connections N  keep-alive connections of the load generator (default 32)
   --json           figures as JSON
@@ -25,8 +25,8 @@ function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      calls: { type: 'string', default: '2560' },
-      rounds: { type: 'string', default: '8' },
+      calls: { type: 'string', default: '6000' },
+      rounds: { type: 'string', default: '6' },
       pairs: { type: 'string', default: '3' },
       connections: { type: 'string', default: '32' },
       json: { type: 'boolean', default: false },

@@ -65,10 +65,11 @@ export async function openStand(interrupted: AbortSignal): Promise<Stand> {
   }
 }
 
+/** With the log as it is by default: a line for each call and each attempt. */
 async function openPair(ground: Ground, name: string, appPort: number, collectorPort: number): Promise<Pair> {
   const [off, on] = await Promise.all([
-    ground.afterword(`${name}-off`, { appPort, env: { OTEL_SDK_DISABLED: 'true' } }),
-    ground.afterword(`${name}-on`, { appPort, env: tracedTo(collectorPort) }),
+    ground.afterword(`${name}-off`, { appPort, logLevel: 'info', env: { OTEL_SDK_DISABLED: 'true' } }),
+    ground.afterword(`${name}-on`, { appPort, logLevel: 'info', env: tracedTo(collectorPort) }),
   ]);
   return {
     off: serviceOf(off),

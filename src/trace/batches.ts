@@ -23,11 +23,18 @@ export interface Batches {
   flush(): Promise<void>;
 }
 
+/**
+ * Between calls, what writes spans has to be fetched into the caches of the processor anew: for one span that
+ * takes as long as writing it. For many it is a delay of calls, though a short one.
+ */
+const WRITTEN_AT_ONCE = 64;
+
 export function createBatches({ limits, newRequest, send, clock, log }: BatchesOptions): Batches {
   const { scheduledDelayMillis, maxQueueSize, maxExportBatchSize } = limits;
   let filling = newRequest();
-  /** In the one that is being filled. */
+  /** For the one that is being filled: all, and those of them that are not written yet. */
   let gathered = 0;
+  let unwritten: EndedSpan[] = [];
   const full: SpanRequest[] = [];
   /** One that was sent: its memory has been got from the system already. */
   let spare: SpanRequest | undefined;
@@ -35,10 +42,16 @@ export function createBatches({ limits, newRequest, send, clock, log }: BatchesO
   let cancelTimer: (() => void) | undefined;
   let fault: string | undefined;
 
+  function write(): void {
+    for (const span of unwritten) filling.add(span);
+    unwritten = [];
+  }
+
   function close(): void {
     cancelTimer?.();
     cancelTimer = undefined;
     if (gathered === 0) return;
+    write();
     gathered = 0;
     full.push(filling);
     filling = spare ?? newRequest();
@@ -78,7 +91,8 @@ export function createBatches({ limits, newRequest, send, clock, log }: BatchesO
         tell('more than can wait to be sent');
         return;
       }
-      filling.add(span);
+      unwritten.push(span);
+      if (unwritten.length >= WRITTEN_AT_ONCE) write();
       gathered += 1;
       if (gathered >= maxExportBatchSize) void flush();
       else cancelTimer ??= clock.after(scheduledDelayMillis, () => void flush());

@@ -53,17 +53,34 @@ export class ProtobufWriter {
     this.#key(field, BYTES);
     const width = text.length <= LONGEST_SHORT ? SHORT_LENGTH_BYTES : LENGTH_BYTES;
     const start = this.#at + width;
-    this.#at = start + this.#bytes.write(text, start);
+    this.#at = start + (this.#ascii(text, start) ?? this.#bytes.write(text, start));
     this.#length(start, width);
   }
 
-  /** An id of fewer than 128 bytes. */
+  /** For short texts, a call of `write` takes longer than this. Undefined where it is long, or something else. */
+  #ascii(text: string, start: number): number | undefined {
+    const { length } = text;
+    if (length > LONGEST_SHORT) return undefined;
+    const bytes = this.#bytes;
+    for (let i = 0; i < length; i++) {
+      const code = text.charCodeAt(i);
+      if (code > 0x7f) return undefined;
+      bytes[start + i] = code;
+    }
+    return length;
+  }
+
+  /** An id of fewer than 128 bytes, in lower case; by hand, as short texts are. */
   hex(field: number, digits: string): void {
     this.#makeRoom(SPARE + digits.length);
     this.#key(field, BYTES);
-    const length = this.#bytes.write(digits, this.#at + 1, 'hex');
-    this.#bytes[this.#at] = length;
-    this.#at += 1 + length;
+    const bytes = this.#bytes;
+    let at = this.#at;
+    bytes[at++] = digits.length >>> 1;
+    for (let i = 0; i < digits.length; i += 2) {
+      bytes[at++] = (valueOf(digits.charCodeAt(i)) << 4) | valueOf(digits.charCodeAt(i + 1));
+    }
+    this.#at = at;
   }
 
   /** A whole number of at most 31 bits. */
@@ -131,4 +148,9 @@ export class ProtobufWriter {
     this.#bytes.copy(larger, 0, 0, this.#at);
     this.#bytes = larger;
   }
+}
+
+/** Of a digit: its code in ASCII, less that of `0`, or less that of `a` and ten more. */
+function valueOf(code: number): number {
+  return code < 0x3a ? code - 0x30 : code - 0x57;
 }

@@ -1,6 +1,6 @@
 /**
- * The spans of calls, runs and attempts. This runs for every call, and is made to take little of it: what is
- * known beforehand is written beforehand, and a span is itself what is written when it ends.
+ * The spans of calls, runs and attempts. This runs for every call, and is made to take little of it: a span keeps
+ * what it was given as it was, and says what it has to say when it is written, which is later and for many at once.
  *
  * An attempt and a run happen after their call: each is in its call's trace, and so kept where that is, and
  * linked to it besides, as is the custom for what is caused and not waited for.
@@ -14,8 +14,12 @@ import {
   formatTraceparent,
   type OpenSpan,
   readTraceparent,
+  type SpanEnd,
   type SpanIds,
   type TraceContext,
+  type TracedAttempt,
+  type TracedCall,
+  type TracedRun,
   type Tracing,
 } from '../trace.ts';
 import { type Conventions, createConventions } from './conventions.ts';
@@ -30,47 +34,12 @@ export interface SpansOptions {
   readonly record: (span: EndedSpan) => void;
 }
 
-const NOTHING: Uint8Array = new Uint8Array();
-
 export function createSpans(options: SpansOptions): Tracing {
-  const conventions = createConventions();
-  const means: Means = { ...options, conventions };
+  const means: Means = { ...options, conventions: createConventions() };
   return {
-    call({ runId, method, url, host = '', traceparent, tracestate }) {
-      const query = url.indexOf('?');
-      const parent = traceparent === undefined ? undefined : readTraceparent(traceparent);
-      return new TracedSpan(means, {
-        kind: 'server',
-        parent,
-        tracestate: parent && tracestate,
-        linked: false,
-        beginning: conventions.call(method, host),
-        app: NOTHING,
-        attributes: ['url.path', query === -1 ? url : url.slice(0, query), 'afterword.run_id', runId],
-      });
-    },
-    run({ runId, projectId, app, call }) {
-      return new TracedSpan(means, {
-        kind: 'consumer',
-        parent: call && readTraceparent(call.traceparent),
-        tracestate: call?.tracestate,
-        linked: true,
-        beginning: conventions.run,
-        app: conventions.app(projectId, app),
-        attributes: ['afterword.run_id', runId],
-      });
-    },
-    attempt({ runId, projectId, app, number, round, origin, traceparent }) {
-      return new TracedSpan(means, {
-        kind: 'client',
-        parent: traceparent === undefined ? undefined : readTraceparent(traceparent),
-        tracestate: undefined,
-        linked: true,
-        beginning: conventions.request('POST', origin),
-        app: conventions.app(projectId, app),
-        attributes: ['afterword.run_id', runId, 'afterword.attempt', number, 'afterword.round', round],
-      });
-    },
+    call: call => new SpanOfCall(means, call),
+    run: run => new SpanOfRun(means, run),
+    attempt: attempt => new SpanOfAttempt(means, attempt),
   };
 }
 
@@ -78,66 +47,166 @@ interface Means extends SpansOptions {
   readonly conventions: Conventions;
 }
 
-interface Beginning
-  extends Pick<EndedSpan, 'parent' | 'tracestate' | 'linked' | 'beginning' | 'app' | 'attributes'> {
-  readonly kind: SpanKind;
-}
+const NOTHING: Uint8Array = new Uint8Array();
 
-class TracedSpan implements CallSpan, EndedSpan {
-  readonly context: TraceContext;
+abstract class TracedSpan implements OpenSpan, EndedSpan {
   readonly traceId: string;
   readonly spanId: string;
   readonly sampled: boolean;
   readonly parent: SpanIds | undefined;
   readonly tracestate: string | undefined;
-  readonly linked: boolean;
-  readonly beginning: Uint8Array;
-  readonly attributes: Attributes;
   readonly startedAt: number;
-  app: Uint8Array;
-  ending = NOTHING;
   endedAt = 0;
-  readonly #means: Means;
-  readonly #kind: SpanKind;
+  protected readonly means: Means;
   readonly #began: number;
+  #status: number | undefined;
+  #error: string | undefined;
 
-  constructor(means: Means, { kind, parent, tracestate, linked, beginning, app, attributes }: Beginning) {
+  abstract readonly kind: SpanKind;
+  abstract readonly linked: boolean;
+  abstract readonly beginning: Uint8Array;
+  abstract readonly app: Uint8Array;
+  abstract readonly attributes: Attributes;
+
+  constructor(means: Means, parent: SpanIds | undefined, tracestate: string | undefined) {
     const { sampler, ids, clock } = means;
-    this.#means = means;
-    this.#kind = kind;
+    this.means = means;
+    this.parent = parent;
+    this.tracestate = tracestate;
     this.traceId = parent === undefined ? ids.traceId() : parent.traceId;
     this.spanId = ids.spanId();
     this.sampled = isSampled(sampler, this.traceId, parent);
-    this.parent = parent;
-    this.tracestate = tracestate;
-    this.linked = linked;
-    this.beginning = beginning;
-    this.app = app;
-    this.attributes = attributes;
     this.startedAt = clock.now();
     this.#began = clock.elapsed();
+  }
+
+  get context(): TraceContext {
     const traceparent = formatTraceparent(this);
-    this.context = tracestate === undefined ? { traceparent } : { traceparent, tracestate };
+    const { tracestate } = this;
+    return tracestate === undefined ? { traceparent } : { traceparent, tracestate };
   }
 
-  toApp({ method, host, path }: AppRequest): OpenSpan {
-    return new TracedSpan(this.#means, {
-      kind: 'client',
-      parent: this,
-      tracestate: this.tracestate,
-      linked: false,
-      beginning: this.#means.conventions.request(method, host),
-      app: NOTHING,
-      attributes: ['url.full', `http://${host}${path}`],
-    });
+  get ending(): Uint8Array {
+    return this.means.conventions.end[this.kind](this.#status, this.#error);
   }
 
-  end({ status, error, projectId, app }: CallSpanEnd): void {
+  end({ status, error }: SpanEnd): void {
     if (!this.sampled) return;
-    const { record, clock, conventions } = this.#means;
-    if (projectId !== undefined) this.app = conventions.app(projectId, app);
-    this.ending = conventions.end[this.#kind](status, error);
-    this.endedAt = this.startedAt + clock.elapsed() - this.#began;
-    record(this);
+    this.#status = status;
+    this.#error = error;
+    this.endedAt = this.startedAt + this.means.clock.elapsed() - this.#began;
+    this.means.record(this);
+  }
+
+  toApp(request: AppRequest): OpenSpan {
+    return new SpanOfRequest(this.means, this, request);
+  }
+}
+
+class SpanOfCall extends TracedSpan implements CallSpan {
+  readonly kind = 'server';
+  readonly linked = false;
+  readonly #call: TracedCall;
+  #end: CallSpanEnd | undefined;
+
+  constructor(means: Means, call: TracedCall) {
+    const { traceparent } = call;
+    const parent = traceparent === undefined ? undefined : readTraceparent(traceparent);
+    super(means, parent, parent && call.tracestate);
+    this.#call = call;
+  }
+
+  get beginning(): Uint8Array {
+    const { method, host = '' } = this.#call;
+    return this.means.conventions.call(method, host);
+  }
+
+  get app(): Uint8Array {
+    const { projectId, app } = this.#end!;
+    return projectId === undefined ? NOTHING : this.means.conventions.app(projectId, app);
+  }
+
+  get attributes(): Attributes {
+    const { url, runId } = this.#call;
+    const query = url.indexOf('?');
+    return ['url.path', query === -1 ? url : url.slice(0, query), 'afterword.run_id', runId];
+  }
+
+  override end(end: CallSpanEnd): void {
+    this.#end = end;
+    super.end(end);
+  }
+}
+
+/** A request to the app of a call or a run. */
+class SpanOfRequest extends TracedSpan {
+  readonly kind = 'client';
+  readonly linked = false;
+  readonly app = NOTHING;
+  readonly #request: AppRequest;
+
+  constructor(means: Means, parent: TracedSpan, request: AppRequest) {
+    super(means, parent, parent.tracestate);
+    this.#request = request;
+  }
+
+  get beginning(): Uint8Array {
+    const { method, host } = this.#request;
+    return this.means.conventions.request(method, host);
+  }
+
+  get attributes(): Attributes {
+    const { host, path } = this.#request;
+    return ['url.full', `http://${host}${path}`];
+  }
+}
+
+class SpanOfRun extends TracedSpan {
+  readonly kind = 'consumer';
+  readonly linked = true;
+  readonly #run: TracedRun;
+
+  constructor(means: Means, run: TracedRun) {
+    super(means, run.call && readTraceparent(run.call.traceparent), run.call?.tracestate);
+    this.#run = run;
+  }
+
+  get beginning(): Uint8Array {
+    return this.means.conventions.run;
+  }
+
+  get app(): Uint8Array {
+    const { projectId, app } = this.#run;
+    return this.means.conventions.app(projectId, app);
+  }
+
+  get attributes(): Attributes {
+    return ['afterword.run_id', this.#run.runId];
+  }
+}
+
+class SpanOfAttempt extends TracedSpan {
+  readonly kind = 'client';
+  readonly linked = true;
+  readonly #attempt: TracedAttempt;
+
+  constructor(means: Means, attempt: TracedAttempt) {
+    const { traceparent } = attempt;
+    super(means, traceparent === undefined ? undefined : readTraceparent(traceparent), undefined);
+    this.#attempt = attempt;
+  }
+
+  get beginning(): Uint8Array {
+    return this.means.conventions.request('POST', this.#attempt.origin);
+  }
+
+  get app(): Uint8Array {
+    const { projectId, app } = this.#attempt;
+    return this.means.conventions.app(projectId, app);
+  }
+
+  get attributes(): Attributes {
+    const { runId, number, round } = this.#attempt;
+    return ['afterword.run_id', runId, 'afterword.attempt', number, 'afterword.round', round];
   }
 }
