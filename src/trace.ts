@@ -18,23 +18,10 @@ export interface SpanEnd {
 
 /** A span that has begun. One that is never ended is never told. */
 export interface OpenSpan<End extends SpanEnd = SpanEnd> {
+  /** What goes along with requests that are made on its behalf: to an app, or to a receiver. */
   readonly context: TraceContext;
   /** To be called once. */
   end(end: End): void;
-}
-
-/** A request that goes to an app. */
-export interface AppRequest {
-  readonly method: string;
-  /** Name or address, with the port where it is not the usual one. */
-  readonly host: string;
-  /** Without a query. */
-  readonly path: string;
-}
-
-/** A call or a run, which sends requests to an app. */
-export interface CallerSpan<End extends SpanEnd = SpanEnd> extends OpenSpan<End> {
-  toApp(request: AppRequest): OpenSpan;
 }
 
 export interface CallSpanEnd extends SpanEnd {
@@ -43,7 +30,7 @@ export interface CallSpanEnd extends SpanEnd {
   readonly app?: string | undefined;
 }
 
-export type CallSpan = CallerSpan<CallSpanEnd>;
+export type CallSpan = OpenSpan<CallSpanEnd>;
 
 export interface TracedCall {
   readonly runId: string;
@@ -81,7 +68,7 @@ export interface Tracing {
   /** One request of a caller, from its head to the end of its answer. */
   call(call: TracedCall): CallSpan;
   /** An asynchronous call that is carried out. */
-  run(run: TracedRun): CallerSpan;
+  run(run: TracedRun): OpenSpan;
   attempt(attempt: TracedAttempt): OpenSpan;
 }
 

@@ -16,7 +16,6 @@ import { Problem } from '../errors.ts';
 import type { Logger } from '../log.ts';
 import type { Lease } from '../runtime/host.ts';
 import type { NewBody } from '../store/store.ts';
-import type { AppRequest, OpenSpan, TraceContext } from '../trace.ts';
 import type { Answer, AppHead } from './answer.ts';
 import { createEnvelopeAnswer } from './answer-envelope.ts';
 import { createPassedAnswer } from './answer-passed.ts';
@@ -68,10 +67,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #answer: Answer | undefined;
   #lease: Lease | undefined;
-  /** Of the request to the app, where the call is traced. */
-  #span: OpenSpan | undefined;
-  /** What the app answered. */
-  #appStatus: number | undefined;
   #blocks = 0;
   #reached = false;
   #ended = false;
@@ -104,12 +99,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return true;
   }
 
-  /** The request is about to be sent: what it is to carry of the trace, where the call is traced. */
-  trace(request: AppRequest): TraceContext | undefined {
-    this.#span = this.run.span?.toApp(request);
-    return this.#span?.context;
-  }
-
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     if (this.#ended) controller.abort(new Error('the call has ended'));
@@ -127,7 +116,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.caller.inform(status, interimHeaders(headers));
       return;
     }
-    this.#appStatus = status;
     const head: AppHead = { status, message: decodeReason(message), headers };
     const wrap = this.run.config.runtime === 'cortex' && !isEventStream(headerValue(headers, 'content-type'));
     this.#answer = wrap ? createEnvelopeAnswer(this, head) : createPassedAnswer(this, head);
@@ -207,7 +195,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Something failed between app and caller. */
   fail(problem: Problem): void {
     if (this.#ended) return;
-    this.#close(problem.code);
+    this.#close();
     this.#controller?.abort(problem);
     this.#answer?.discard();
     const begun = this.caller.headSent;
@@ -255,16 +243,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #callerGone(): void {
     if (this.#ended || this.run.keeping !== undefined) return;
-    this.#close('caller_gone');
+    this.#close();
     this.#controller?.abort(new Error('the caller hung up'));
     this.#answer?.discard();
     this.#end({ status: CALLER_GONE });
   }
 
   /** There is no call to go on with: its caller never sent all of it, or somebody else carries it out. */
-  abandon(why = 'given_up'): void {
+  abandon(): void {
     if (this.#ended) return;
-    this.#close(why);
+    this.#close();
     this.#controller?.abort(new Error('the call was given up'));
     this.#answer?.discard();
     this.#end({ status: CALLER_GONE });
@@ -279,16 +267,14 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** The connection has become something other than a call; the app's place is taken until it closes. */
   handOver(status: number, connection: Duplex): void {
     this.#ended = true;
-    this.#span?.end({ status });
     connection.once('close', () => this.#lease?.done());
     this.#end({ status });
   }
 
-  /** Nothing more is expected of the app; `error` is why, where that is not its answer. */
-  #close(error?: string): void {
+  /** Nothing more is expected of the app. */
+  #close(): void {
     this.#ended = true;
     this.#lease?.done();
-    this.#span?.end({ status: this.#appStatus, error });
   }
 }
 

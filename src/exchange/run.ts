@@ -6,7 +6,7 @@ import type { AppConfig } from '../config/config.ts';
 import type { RunIdentity } from '../delivery/envelope.ts';
 import type { Problem } from '../errors.ts';
 import type { NewBody } from '../store/store.ts';
-import type { CallerSpan } from '../trace.ts';
+import type { OpenSpan } from '../trace.ts';
 
 /** A complete answer, in the form that is delivered. */
 export interface KeptAnswer {
@@ -33,5 +33,5 @@ export interface Run extends RunIdentity {
   /** By the clock's `elapsed`. */
   readonly startedAt: number;
   /** Where it is traced. */
-  readonly span?: Pick<CallerSpan, 'toApp'> | undefined;
+  readonly span?: Pick<OpenSpan, 'context'> | undefined;
 }

@@ -50,12 +50,10 @@ export function createForwarding({ ways, problemOf }: ForwardingDeps): Forwardin
       const { config } = exchange.run;
       const way = ways.to(config);
       withLease(exchange, way, lease => {
-        const trace =
-          exchange.run.span && exchange.trace({ method: req.method!, host: way.host, path: way.base + path });
         const options = {
           method: req.method as Dispatcher.HttpMethod,
           path: pathAt(way, path, query),
-          headers: headersFor(req, exchange.run, way.host, trace),
+          headers: headersFor(req, exchange.run, way.host, exchange.run.span?.context),
           body: config.runtime === 'cortex' ? parametersOf(body) : bodyAsIs(body),
         };
         lease.pool.dispatch(options, exchange);
@@ -64,9 +62,7 @@ export function createForwarding({ ways, problemOf }: ForwardingDeps): Forwardin
     upgrade(exchange, req, { path, query }) {
       const way = ways.to(exchange.run.config);
       withLease(exchange, way, lease => {
-        const trace =
-          exchange.run.span && exchange.trace({ method: 'GET', host: way.host, path: way.base + path });
-        const headers = headersFor(req, exchange.run, way.host, trace);
+        const headers = headersFor(req, exchange.run, way.host, exchange.run.span?.context);
         const options = { method: 'GET', path: pathAt(way, path, query), headers } as const;
         lease.pool.dispatch({ ...options, upgrade: 'websocket' }, exchange);
       });

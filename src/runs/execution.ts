@@ -19,7 +19,7 @@ import type { Way } from '../exchange/ways.ts';
 import type { Lease } from '../runtime/host.ts';
 import type { ClaimedRun } from '../store/runs.ts';
 import type { Body, Store } from '../store/store.ts';
-import type { CallerSpan, SpanEnd, TraceContext, Tracing } from '../trace.ts';
+import type { OpenSpan, SpanEnd, TraceContext, Tracing } from '../trace.ts';
 import { callTrace, requestOf } from './request.ts';
 import { RunExchange } from './run-exchange.ts';
 
@@ -66,7 +66,7 @@ export class Execution {
   /** Why the app could not be reached the last time. */
   #obstacle: Problem | undefined;
   /** Where it is traced, and what that span ends with. */
-  #span: CallerSpan | undefined;
+  #span: OpenSpan | undefined;
   #ended: SpanEnd = { error: 'given_up' };
 
   constructor(deps: ExecutionDeps, run: ClaimedRun) {
@@ -185,9 +185,7 @@ export class Execution {
     const exchange = new RunExchange(this.#deps.exchange, this.#runOf(app));
     this.#exchange = exchange;
     exchange.enter(lease);
-    const { method, path } = this.run;
-    const trace = this.#span && exchange.trace({ method, host: way.host, path: way.base + path });
-    lease.pool.dispatch(requestOf(this.run, app, way, body, trace), exchange);
+    lease.pool.dispatch(requestOf(this.run, app, way, body, this.#span?.context), exchange);
     const kept = await exchange.settled();
     this.#exchange = undefined;
     if (this.#verdict instanceof Problem && this.#verdict.code === 'app_timeout') lease.timedOut();

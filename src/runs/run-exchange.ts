@@ -32,12 +32,12 @@ export class RunExchange extends Exchange {
       return;
     }
     this.#obstacle = problem;
-    this.abandon(problem.code);
+    this.abandon();
   }
 
-  override abandon(why?: string): void {
+  override abandon(): void {
     if (!this.over) this.#abandoned = true;
-    super.abandon(why);
+    super.abandon();
   }
 
   /** Resolves when nothing is left to do: whether there is an answer, or a problem in its place, and it is kept. */

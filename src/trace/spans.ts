@@ -8,7 +8,6 @@
 import type { Clock } from '../clock.ts';
 import type { SamplerConfig } from '../config/config.ts';
 import {
-  type AppRequest,
   type CallSpan,
   type CallSpanEnd,
   formatTraceparent,
@@ -97,10 +96,6 @@ abstract class TracedSpan implements OpenSpan, EndedSpan {
     this.endedAt = this.startedAt + this.means.clock.elapsed() - this.#began;
     this.means.record(this);
   }
-
-  toApp(request: AppRequest): OpenSpan {
-    return new SpanOfRequest(this.means, this, request);
-  }
 }
 
 class SpanOfCall extends TracedSpan implements CallSpan {
@@ -135,29 +130,6 @@ class SpanOfCall extends TracedSpan implements CallSpan {
   override end(end: CallSpanEnd): void {
     this.#end = end;
     super.end(end);
-  }
-}
-
-/** A request to the app of a call or a run. */
-class SpanOfRequest extends TracedSpan {
-  readonly kind = 'client';
-  readonly linked = false;
-  readonly app = NOTHING;
-  readonly #request: AppRequest;
-
-  constructor(means: Means, parent: TracedSpan, request: AppRequest) {
-    super(means, parent, parent.tracestate);
-    this.#request = request;
-  }
-
-  get beginning(): Uint8Array {
-    const { method, host } = this.#request;
-    return this.means.conventions.request(method, host);
-  }
-
-  get attributes(): Attributes {
-    const { host, path } = this.#request;
-    return ['url.full', `http://${host}${path}`];
   }
 }
 
