@@ -13,7 +13,9 @@ import type { Pair, Service, Stand } from './stand.ts';
 export interface Scale {
   /** Pairs of services, one after the other: the same code is faster or slower from one process to the next. */
   readonly pairs: number;
-  /** Of each pair that count, after those to warm up. */
+  /** Of each pair that do not count: until the code of spans is compiled as that of calls is. */
+  readonly warmUp: number;
+  /** Of each pair that count. */
   readonly rounds: number;
   readonly connections: number;
   /** In a slice; of calls with a webhook fewer. */
@@ -37,8 +39,6 @@ export interface Round {
   readonly onMicros: number;
 }
 
-/** Rounds: the code of spans is compiled as well as that of calls. */
-const WARMING = 3;
 const SIZE = 1024;
 const LIMIT_MS = 60_000;
 const SCRAPE_MS = 1_000;
@@ -52,7 +52,7 @@ export async function measure(
   const taken: Round[] = [];
   for (let number = 1; number <= scale.pairs; number++) {
     const pair = await stand.openPair();
-    for (let round = 1 - WARMING; round <= scale.rounds; round++) {
+    for (let round = 1 - scale.warmUp; round <= scale.rounds; round++) {
       progress(`pair ${number} of ${scale.pairs}: ${round < 1 ? 'warming up' : `round ${round}`}`);
       for (const of of CASE_NAMES) {
         const each = await takeRound(stand, pair, of, scale);

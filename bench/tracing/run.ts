@@ -10,8 +10,9 @@ import { openStand } from './stand.ts';
 
 const USAGE = `Usage: npm run bench:tracing -- [options]
 
-  --calls N        calls in each slice (default 6000), of those with a webhook 0.4 times as many
-  --rounds N       rounds of each pair that count, after three to warm up (default 6)
+  --calls N        calls in each slice (default 1500), of those with a webhook 0.4 times as many
+  --warm-up N      rounds of each pair that do not count (default 10)
+  --rounds N       rounds of each pair that count (default 25)
   --pairs N        pairs of services, one after the other (default 3)
   --connections N  keep-alive connections of the load generator (default 32)
   --json           figures as JSON
@@ -25,8 +26,9 @@ function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      calls: { type: 'string', default: '6000' },
-      rounds: { type: 'string', default: '6' },
+      calls: { type: 'string', default: '1500' },
+      'warm-up': { type: 'string', default: '10' },
+      rounds: { type: 'string', default: '25' },
       pairs: { type: 'string', default: '3' },
       connections: { type: 'string', default: '32' },
       json: { type: 'boolean', default: false },
@@ -34,6 +36,7 @@ function readOptions(args: readonly string[]): Options {
   });
   return {
     calls: positive('--calls', values.calls),
+    warmUp: positive('--warm-up', values['warm-up']),
     rounds: positive('--rounds', values.rounds),
     pairs: positive('--pairs', values.pairs),
     connections: positive('--connections', values.connections),
@@ -56,7 +59,7 @@ process.exitCode = await runCommand(
   {
     usage: USAGE,
     readOptions,
-    scale: ({ calls, rounds, pairs, connections }) => ({ calls, rounds, pairs, connections }),
+    scale: ({ calls, warmUp, rounds, pairs, connections }) => ({ calls, warmUp, rounds, pairs, connections }),
     run,
     asText,
   },

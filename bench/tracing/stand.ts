@@ -84,7 +84,7 @@ function tracedTo(collectorPort: number): Readonly<Record<string, string>> {
     OTEL_SDK_DISABLED: 'false',
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${collectorPort}`,
     OTEL_BSP_MAX_QUEUE_SIZE: '100000',
-    OTEL_BSP_SCHEDULE_DELAY: '500',
+    OTEL_BSP_SCHEDULE_DELAY: '100',
   };
 }
 
