@@ -77,7 +77,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   if (read !== undefined) {
     tellBacklog(instruments, { read, clock, failed: () => stored.storeFailed('read_backlog') });
   }
-  const watch = watchProcess(instruments);
+  const watch = watchProcess(instruments, clock);
   return {
     ...counted,
     start() {

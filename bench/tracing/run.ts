@@ -59,7 +59,13 @@ process.exitCode = await runCommand(
   {
     usage: USAGE,
     readOptions,
-    scale: ({ calls, warmUp, rounds, pairs, connections }) => ({ calls, warmUp, rounds, pairs, connections }),
+    scale: ({ calls, warmUp, rounds, pairs, connections }) => ({
+      calls,
+      'warm-up': warmUp,
+      rounds,
+      pairs,
+      connections,
+    }),
     run,
     asText,
   },

@@ -1,5 +1,6 @@
 /** What the process itself uses, and how late its event loop is. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import type { Clock } from '../clock.ts';
 import type { Instruments } from './instruments.ts';
 
 export interface ProcessWatch {
@@ -9,22 +10,35 @@ export interface ProcessWatch {
 
 /** How often the event loop is looked at. What is measured is the time between two looks, this one included. */
 const LOOK_MS = 10;
+/** What is told of the event loop goes back at least so far, however many read it, and however often. */
+const WINDOW_MS = 30_000;
+const QUANTILES = ['0.5', '0.99', '1'] as const;
 
-export function watchProcess({ gauge, gauges, total }: Instruments): ProcessWatch {
+export function watchProcess(
+  { gauge, gauges, total }: Instruments,
+  clock: Pick<Clock, 'elapsed'>,
+): ProcessWatch {
   const delay = monitorEventLoopDelay({ resolution: LOOK_MS });
-  const lag = (ns: number): number => Math.max(0, ns / 1e9 - LOOK_MS / 1e3);
+  const lag = (quantile: string): number =>
+    delay.count === 0 ? 0 : Math.max(0, delay.percentile(Number(quantile) * 100) / 1e9 - LOOK_MS / 1e3);
+  /** The window before the one that is measured. */
+  let before = QUANTILES.map(() => 0);
+  let since = clock.elapsed();
 
   gauges({
     name: 'event_loop_lag_seconds',
-    help: 'How late the event loop was since the last reading, by quantile',
+    help: 'How late the event loop was in the last half minute or more, by quantile',
     label: 'quantile',
     aggregator: 'max',
     read() {
-      const { count } = delay;
-      const of = (quantile: number): number => (count === 0 ? 0 : lag(delay.percentile(quantile * 100)));
-      const read = { '0.5': of(0.5), '0.99': of(0.99), '1': of(1) };
-      delay.reset();
-      return read;
+      const now = QUANTILES.map(lag);
+      const told = QUANTILES.map((quantile, i) => [quantile, Math.max(before[i]!, now[i]!)] as const);
+      if (clock.elapsed() - since >= WINDOW_MS) {
+        before = now;
+        since = clock.elapsed();
+        delay.reset();
+      }
+      return Object.fromEntries(told);
     },
   });
   gauge({

@@ -4,12 +4,12 @@
 import { Command } from 'commander';
 import type { Told } from '../ask.ts';
 import { withClient } from '../client.ts';
-import { cancelDelivery, type DeliveryDetails, runIdsArgument } from './answer.ts';
-import { standingOf } from './view.ts';
 import { checkRefused, toEach } from '../each-run.ts';
 import { jsonOption } from '../options.ts';
 import { type Io, printJson } from '../output.ts';
 import { addServiceOptions, SERVICE_NOTES, type ServiceOptions, serviceOf } from '../service-options.ts';
+import { cancelDelivery, type DeliveryDetails, runIdsArgument } from './answer.ts';
+import { standingOf } from './view.ts';
 
 interface Options extends ServiceOptions {
   readonly json?: true;

@@ -2,12 +2,13 @@
  * One delivery where people read along: its facts, its attempts as a table, what their errors mean and what to
  * do about them, and, where it is asked for, the request that is sent.
  */
-import type { DeliveryDetails, DeliveryWithBody } from './answer.ts';
-import { DELIVERY_COLOURS, standingOf } from './view.ts';
+
 import { readableDate, readableTime } from '../elapsed.ts';
 import { type Column, createTable, factLines, shortened } from '../layout.ts';
 import { type Io, paint, printable } from '../output.ts';
 import { indentJson } from '../received.ts';
+import type { DeliveryDetails, DeliveryWithBody } from './answer.ts';
+import { DELIVERY_COLOURS, standingOf } from './view.ts';
 
 type Attempt = DeliveryDetails['attempts'][number];
 

@@ -9,11 +9,11 @@ import type { Clock } from '../../clock.ts';
 import { EventStreamReader } from '../../delivery/event-stream.ts';
 import { send, strange } from '../ask.ts';
 import type { Answer, Client, Fault } from '../client.ts';
-import type { DeliveryFacts } from './answer.ts';
 import { readableDate } from '../elapsed.ts';
 import { pauses } from '../follow.ts';
 import { Failed } from '../output.ts';
 import { PAGE, queryOf, readPage } from '../pages.ts';
+import type { DeliveryFacts } from './answer.ts';
 import { Recent } from './recent.ts';
 
 export interface FeedOptions {

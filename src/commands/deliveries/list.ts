@@ -4,13 +4,13 @@
 import { Command } from 'commander';
 import { systemClock } from '../../clock.ts';
 import { withClient } from '../client.ts';
-import type { DeliveryFacts } from './answer.ts';
-import { addFilterOptions, type DeliveryFilterOptions, filterOf } from './filter-options.ts';
-import { deliveryColumns } from './view.ts';
 import { allOption, jsonOption, limitOption } from '../options.ts';
 import type { Io } from '../output.ts';
 import { pagesOf, printPages } from '../pages.ts';
 import { addServiceOptions, SERVICE_NOTES, type ServiceOptions, serviceOf } from '../service-options.ts';
+import type { DeliveryFacts } from './answer.ts';
+import { addFilterOptions, type DeliveryFilterOptions, filterOf } from './filter-options.ts';
+import { deliveryColumns } from './view.ts';
 
 interface Options extends ServiceOptions, DeliveryFilterOptions {
   readonly limit: number;

@@ -4,12 +4,12 @@
 import { systemClock } from '../../clock.ts';
 import type { Told } from '../ask.ts';
 import type { Client, Fault } from '../client.ts';
-import { type DeliveryDetails, readDelivery, redeliver } from './answer.ts';
-import { standingOf } from './view.ts';
-import type { RedeliverOptions } from './redeliver.ts';
 import { checkRefused, toEach } from '../each-run.ts';
 import { type AskOptions, follow } from '../follow.ts';
 import { type Io, printJson } from '../output.ts';
+import { type DeliveryDetails, readDelivery, redeliver } from './answer.ts';
+import type { RedeliverOptions } from './redeliver.ts';
+import { standingOf } from './view.ts';
 
 export async function redeliverEach(
   client: Client,

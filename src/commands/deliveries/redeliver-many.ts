@@ -6,10 +6,10 @@ import { systemClock } from '../../clock.ts';
 import { type Told, told } from '../ask.ts';
 import type { Client } from '../client.ts';
 import { confirmed } from '../confirm.ts';
-import { type BulkFilter, type Count, countMatching, type JobFacts, readJob, startJob } from './job.ts';
-import type { RedeliverOptions } from './redeliver.ts';
 import { follow } from '../follow.ts';
 import { CheckFailed, type Io, printJson } from '../output.ts';
+import { type BulkFilter, type Count, countMatching, type JobFacts, readJob, startJob } from './job.ts';
+import type { RedeliverOptions } from './redeliver.ts';
 
 export async function redeliverMany(
   client: Client,

@@ -6,13 +6,13 @@ import { Command, Option } from 'commander';
 import { UsageError } from '../../errors.ts';
 import { withClient } from '../client.ts';
 import { canAsk } from '../confirm.ts';
-import { runIdArgument, runIdsArgument } from './answer.ts';
-import { addFilterOptions, type DeliveryFilterOptions, filterOf } from './filter-options.ts';
-import { followJob, redeliverMany } from './redeliver-many.ts';
-import { redeliverEach } from './redeliver-each.ts';
 import { idempotencyKeyArgument, jsonOption, targetArgument, timeoutOption } from '../options.ts';
 import type { Io } from '../output.ts';
 import { addServiceOptions, SERVICE_NOTES, type ServiceOptions, serviceOf } from '../service-options.ts';
+import { runIdArgument, runIdsArgument } from './answer.ts';
+import { addFilterOptions, type DeliveryFilterOptions, filterOf } from './filter-options.ts';
+import { redeliverEach } from './redeliver-each.ts';
+import { followJob, redeliverMany } from './redeliver-many.ts';
 
 export interface RedeliverOptions {
   readonly to?: string;

@@ -5,11 +5,11 @@ import { Command } from 'commander';
 import { systemClock } from '../../clock.ts';
 import { told } from '../ask.ts';
 import { answered, type Client, pour, withClient } from '../client.ts';
-import { openDelivery, readDelivery, readWithBody, runIdArgument } from './answer.ts';
-import { printDetails, printRequest } from './detail-view.ts';
 import { jsonOption } from '../options.ts';
 import { Failed, type Io, isTerminal } from '../output.ts';
 import { addServiceOptions, SERVICE_NOTES, type ServiceOptions, serviceOf } from '../service-options.ts';
+import { openDelivery, readDelivery, readWithBody, runIdArgument } from './answer.ts';
+import { printDetails, printRequest } from './detail-view.ts';
 
 interface Options extends ServiceOptions {
   readonly body?: true;

@@ -9,15 +9,15 @@ import { readTargetUrl, type TargetUrl } from '../../delivery/target-url.ts';
 import { UsageError } from '../../errors.ts';
 import { packageVersion } from '../../version.ts';
 import { type Client, withClient } from '../client.ts';
-import { followDeliveries } from './feed.ts';
-import { addFilterOptions, type DeliveryFilterOptions, filterOf } from './filter-options.ts';
-import { createForwarder, type Forwarded, type Forwarder } from './forward.ts';
-import { clockTime, printChange } from './view.ts';
 import { readableTime } from '../elapsed.ts';
 import { shortened } from '../layout.ts';
 import { jsonOption, targetArgument } from '../options.ts';
 import { type Io, isTerminal, paint, printable, printJson } from '../output.ts';
 import { addServiceOptions, SERVICE_NOTES, type ServiceOptions, serviceOf } from '../service-options.ts';
+import { followDeliveries } from './feed.ts';
+import { addFilterOptions, type DeliveryFilterOptions, filterOf } from './filter-options.ts';
+import { createForwarder, type Forwarded, type Forwarder } from './forward.ts';
+import { clockTime, printChange } from './view.ts';
 
 interface Options extends ServiceOptions, DeliveryFilterOptions {
   readonly forwardTo?: string;

@@ -3,10 +3,10 @@
  */
 import type { Clock } from '../../clock.ts';
 import type { DeliveryState } from '../../store/store.ts';
-import type { DeliveryFacts } from './answer.ts';
 import { readableTime } from '../elapsed.ts';
 import type { Column } from '../layout.ts';
 import { type Colour, type Io, paint, printable } from '../output.ts';
+import type { DeliveryFacts } from './answer.ts';
 
 export const DELIVERY_COLOURS: Readonly<Record<DeliveryState, Colour>> = {
   pending: 'bold',

@@ -7,7 +7,7 @@ import { type Inbox, openInbox } from '../../support/inbox.ts';
 import { startService, type TestService, type TestServiceOptions } from '../../support/service.ts';
 import { type AppHandler, openStage, type Stage } from '../../support/stage.ts';
 import { until } from '../../support/waiting.ts';
-import { run, type Running, type RunOptions, start } from '../run.ts';
+import { type Running, type RunOptions, run, start } from '../run.ts';
 
 /** What no double holds: whoever parses it and writes it again writes something else. */
 export const ANSWER = '{"id": 12345678901234567890, "z":1.10,"a":"ä"}';

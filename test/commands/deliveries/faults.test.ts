@@ -8,8 +8,8 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openInbox } from '../../support/inbox.ts';
 import { until } from '../../support/waiting.ts';
+import { type Running, run, start } from '../run.ts';
 import { objectsIn, UNKNOWN } from './delivering.ts';
-import { run, type Running, start } from '../run.ts';
 
 const NOW = new Date().toISOString();
 const delivery = (facts: object = {}) => ({

@@ -10,8 +10,8 @@ import { Delivery } from '../../../src/api/delivery-contract.ts';
 import { type Inbox, openInbox, signatureOf } from '../../support/inbox.ts';
 import { startRelay } from '../../support/relay.ts';
 import { until } from '../../support/waiting.ts';
-import { ANSWER, type Ground, idsIn, objectsIn, openGround } from './delivering.ts';
 import type { Running } from '../run.ts';
+import { ANSWER, type Ground, idsIn, objectsIn, openGround } from './delivering.ts';
 
 let ground: Ground;
 
