@@ -14,6 +14,7 @@ const SYSTEM = [
   'test/**/*.postgres.test.ts',
   'test/bench*.test.ts',
   'test/package.test.ts',
+  'test/scripts/*.test.ts',
   'test/commands/{dev,serve}.test.ts',
   'test/runtime/{host,hosted-app,runners}.test.ts',
   'test/store/sqlite/sharing.test.ts',
