@@ -13,11 +13,12 @@ const BROWSER = 'test/browser/**/*.test.ts';
 const SYSTEM = [
   'test/**/*.postgres.test.ts',
   'test/bench*.test.ts',
-  'test/package.test.ts',
+  'test/{examples,package}.test.ts',
   'test/scripts/*.test.ts',
   'test/commands/{dev,serve}.test.ts',
   'test/runtime/{host,hosted-app,runners}.test.ts',
-  'test/store/sqlite/sharing.test.ts',
+  'test/store/sqlite/{crash,sharing,worker-loss}.test.ts',
+  'test/store/sqlite/runs/laws.test.ts',
   'test/store/sqlite/*/conformance.test.ts',
   'test/workers/workers.test.ts',
 ];
