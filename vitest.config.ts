@@ -9,15 +9,17 @@ const shared = { environment: 'node', pool: 'forks', testTimeout: 20_000, hookTi
 const FAULTS = 'test/faults/**/*.test.ts';
 /** Of the dashboard, in a real browser. */
 const BROWSER = 'test/browser/**/*.test.ts';
-/** With a PostgreSQL server, of whole programs and their processes, or of a whole store. */
+/** With a PostgreSQL server, of whole programs and their processes, of commands and a service, or of a whole store. */
 const SYSTEM = [
   'test/**/*.postgres.test.ts',
   'test/bench*.test.ts',
   'test/{examples,package}.test.ts',
   'test/scripts/*.test.ts',
   'test/commands/{dev,serve}.test.ts',
+  'test/commands/deliveries/*.test.ts',
   'test/runtime/{host,hosted-app,runners}.test.ts',
-  'test/store/sqlite/{crash,sharing,worker-loss}.test.ts',
+  'test/store/sqlite/{availability,crash,export,sharing,worker-loss}.test.ts',
+  'test/store/sqlite.test.ts',
   'test/store/sqlite/runs/laws.test.ts',
   'test/store/sqlite/*/conformance.test.ts',
   'test/workers/workers.test.ts',
