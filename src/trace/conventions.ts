@@ -8,8 +8,8 @@ import { bytesOf, createShared, type Shared } from './shared.ts';
 export interface Conventions {
   /** Of a call, by its method and `Host`. */
   readonly call: Shared<string, string>;
-  /** Of a request of ours, by its method and where it goes to: an origin, or a host that speaks HTTP. */
-  readonly request: Shared<string, string>;
+  /** Of an attempt, by the origin of its target. */
+  readonly attempt: (origin: string) => Uint8Array;
   readonly run: Uint8Array;
   /** By project and app. */
   readonly app: Shared<string, string | undefined>;
@@ -31,6 +31,13 @@ const HTTP_PORT = 80;
 const HTTPS_PORT = 443;
 
 export function createConventions(): Conventions {
+  const attempts = createShared((writer, origin: string, method: string) =>
+    writeBeginning(writer, {
+      name: method,
+      kind: 'client',
+      attributes: ['http.request.method', method, ...serverAt(origin)],
+    }),
+  );
   return {
     call: createShared((writer, method, host) =>
       writeBeginning(writer, {
@@ -39,13 +46,7 @@ export function createConventions(): Conventions {
         attributes: [...methodOf(method), ...serverOf(host, HTTP_PORT), ...SAME_FOR_ALL_CALLS],
       }),
     ),
-    request: createShared((writer, method, place) =>
-      writeBeginning(writer, {
-        name: nameOf(method),
-        kind: 'client',
-        attributes: [...methodOf(method), ...serverAt(place)],
-      }),
-    ),
+    attempt: origin => attempts(origin, 'POST'),
     run: bytesOf(writer => writeBeginning(writer, { name: 'run', kind: 'consumer', attributes: [] })),
     app: createShared((writer, projectId, app) => writeAttributes(writer, appOf(projectId, app))),
     end: { server: endOf('server'), client: endOf('client'), consumer: endOf('consumer') },
@@ -72,9 +73,9 @@ function methodOf(method: string): Attributes {
   return ['http.request.method', '_OTHER', 'http.request.method_original', method];
 }
 
-function serverAt(place: string): Attributes {
-  const host = place.replace(/^https?:\/\//, '');
-  return serverOf(host, place.startsWith('https:') ? HTTPS_PORT : HTTP_PORT);
+function serverAt(origin: string): Attributes {
+  const host = origin.replace(/^https?:\/\//, '');
+  return serverOf(host, origin.startsWith('https:') ? HTTPS_PORT : HTTP_PORT);
 }
 
 const HOST = /^(.+?)(?::(\d{1,5}))?$/;

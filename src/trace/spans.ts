@@ -169,7 +169,7 @@ class SpanOfAttempt extends TracedSpan {
   }
 
   get beginning(): Uint8Array {
-    return this.means.conventions.request('POST', this.#attempt.origin);
+    return this.means.conventions.attempt(this.#attempt.origin);
   }
 
   get app(): Uint8Array {

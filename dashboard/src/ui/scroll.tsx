@@ -11,7 +11,7 @@ export interface ScrollProps {
 
 export function Scroll({ label, class: name = 'scroll', children }: ScrollProps) {
   return (
-    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- see above
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- by keyboard it scrolls only with the focus
     <section class={name} aria-label={label} tabIndex={0}>
       {children}
     </section>
