@@ -83,8 +83,9 @@ export class Crew {
 
   /** What all have counted, those who are gone included. */
   async measure(): Promise<readonly MetricsSnapshot[]> {
+    const past = this.#past; // at this moment: who becomes part of it meanwhile is asked as one of the present
     const present = await Promise.all([...this.#workers].map(worker => worker.measure()));
-    return [this.#past, ...present];
+    return [past, ...present];
   }
 
   #balance(): void {

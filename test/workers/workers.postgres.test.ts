@@ -37,16 +37,16 @@ describe('two workers with a database', () => {
     answering = true;
     await untilEnded(dead);
     await rig.successorOf(dead, 1);
+    const records = await openRecords(place);
     await vi.waitFor(async () => {
-      expect(inbox.received.length).toBeGreaterThanOrEqual(4);
+      for (const answer of [one, other]) {
+        expect(await records.find(answer.header('x-request-id')!)).toMatchObject({ state: 'delivered' });
+      }
       expect(await readMetric(rig.addresses, 'deliveries_held')).toBe(0);
     }, SOON);
+    expect(inbox.received.length).toBeGreaterThanOrEqual(4);
     expect(await rig.service.stop()).toEqual({ code: 0, signal: null });
     await untilNoneAlive(rig.mark);
-    const records = await openRecords(place);
-    for (const answer of [one, other]) {
-      expect(await records.find(answer.header('x-request-id')!)).toMatchObject({ state: 'delivered' });
-    }
   });
 
   it('take no calls where their role is to send alone, and are ready all the same', async () => {
