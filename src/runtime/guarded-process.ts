@@ -33,19 +33,23 @@ export interface GuardedOptions {
 }
 
 /**
- * `wait` returns early when the shell is asked to end, so it is repeated until the program is gone. The
- * guard gives up the program's output, so that it does not keep the pipes open.
+ * The shell hears requests to end from the first, and passes on one that comes while the program starts; the two
+ * names are long since the program may have variables of its own. `wait` returns early when the shell is asked to
+ * end, so it is repeated until the program is gone. The guard gives up the program's output, so that it does not
+ * keep the pipes open.
  */
 const GUARD = `
+afterword_asked= afterword_program=
+trap 'afterword_asked=1; kill -TERM $afterword_program 2>/dev/null' TERM
 "$@" 3<&- </dev/null &
-program=$!
-trap 'kill -TERM "$program" 2>/dev/null' TERM
+afterword_program=$!
+[ -z "$afterword_asked" ] || kill -TERM "$afterword_program"
 { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 &
 guard=$!
 while :; do
-  wait "$program" 2>/dev/null
+  wait "$afterword_program" 2>/dev/null
   code=$?
-  kill -0 "$program" 2>/dev/null || break
+  kill -0 "$afterword_program" 2>/dev/null || break
 done
 kill -KILL "$guard" 2>/dev/null
 exit "$code"

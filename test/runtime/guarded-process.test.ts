@@ -6,10 +6,11 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type GuardedProcess, spawnGuarded } from '../../src/runtime/guarded-process.ts';
 import { aliveWith, isAlive, untilEnded, untilNoneAlive } from '../support/alive.ts';
 
+const SOON = { timeout: 10_000, interval: 5 };
 const PARENT = join(import.meta.dirname, 'hosted', 'parent.ts');
 
 /** A process whose descendants can all be found. */
@@ -166,7 +167,7 @@ describe('nothing is left', () => {
       onTestFinished(() => void parent.kill('SIGKILL'));
       const pids = await numbersFrom(parent.stdout);
       // The parent, the shell, its guard, the program and what it started.
-      expect(aliveWith(`MARK=${MARK}`).length).toBeGreaterThanOrEqual(5);
+      await vi.waitUntil(() => aliveWith(`MARK=${MARK}`).length >= 5, SOON);
       expect(pids.every(isAlive)).toBe(true);
       parent.kill(signal);
       await once(parent, 'exit');
