@@ -44,14 +44,15 @@ export const CLEARED: Changes = Object.fromEntries(
  * change about it is judged here instead of there.
  */
 export function streamed(filter: Filter): Filter {
-  return without(filter, ['state', 'reason', 'status']);
+  return without(filter, ['state', 'reason', 'host', 'status']);
 }
 
 /** Whether a delivery of the stream is one that the filter asks for. */
-export function matches({ state, reason, status }: Filter, delivery: Delivery): boolean {
+export function matches({ state, reason, host, status }: Filter, delivery: Delivery): boolean {
   return (
     (state === undefined || state === delivery.state) &&
     (reason === undefined || reason === delivery.reason) &&
+    (host === undefined || host.toLowerCase() === new URL(delivery.target).host) &&
     (status === undefined || isOf(status, delivery.last_status))
   );
 }

@@ -5,11 +5,18 @@
 import type { Logger } from '../log.ts';
 import type { DeliverySummary, Ledger } from '../store/ledger.ts';
 
-export type Onlooker = (deliveries: readonly DeliverySummary[]) => void;
+/** What has changed, or `missed`: changes that nobody will be told of one by one. */
+export type News = readonly DeliverySummary[] | 'missed';
+export type Onlooker = (news: News) => void;
 
 export interface Live {
-  /** Tells of every change from now on; the returned function ends that. */
-  watch(onlooker: Onlooker): () => void;
+  /** From the moment that there is one, an onlooker may be told of every change. */
+  watch(): Promise<Watch>;
+}
+
+export interface Watch {
+  tell(onlooker: Onlooker): void;
+  end(): void;
 }
 
 export interface LiveOptions {
@@ -17,7 +24,7 @@ export interface LiveOptions {
   readonly log: Logger;
 }
 
-/** Changes that are not told yet; beyond, the oldest are forgotten: an onlooker sees later ones. */
+/** Changes that are not told yet; beyond, they are missed. */
 const MOST_CHANGED = 10_000;
 /** Asked for at once. */
 const AT_ONCE = 500;
@@ -25,19 +32,22 @@ const AT_ONCE = 500;
 export function createLive({ ledger, log }: LiveOptions): Live {
   const onlookers = new Set<Onlooker>();
   const changed = new Set<string>();
-  let unfollow: (() => void) | undefined;
+  let following: Promise<() => void> | undefined;
   let telling = false;
+  let watches = 0;
 
   function take(runIds: readonly string[]): void {
     for (const runId of runIds) {
       changed.delete(runId); // it is as new as its last change
       changed.add(runId);
     }
-    for (const runId of changed) {
-      if (changed.size <= MOST_CHANGED) break;
-      changed.delete(runId);
-    }
-    if (!telling) void tell();
+    if (runIds.length === 0 || changed.size > MOST_CHANGED) miss();
+    else if (!telling) void tell();
+  }
+
+  function miss(): void {
+    changed.clear();
+    for (const onlooker of onlookers) onlooker('missed');
   }
 
   async function tell(): Promise<void> {
@@ -53,20 +63,41 @@ export function createLive({ ledger, log }: LiveOptions): Live {
       }
     } catch (error) {
       log.warn({ err: error as Error }, 'changes of deliveries could not be told');
+      miss();
     }
     telling = false;
   }
 
+  function leave(): void {
+    watches -= 1;
+    if (watches > 0) return;
+    following?.then(
+      unfollow => unfollow(),
+      () => {}, // it has never begun
+    );
+    following = undefined;
+    changed.clear();
+  }
+
   return {
-    watch(onlooker) {
-      unfollow ??= ledger.follow(take);
-      onlookers.add(onlooker);
-      return () => {
-        onlookers.delete(onlooker);
-        if (onlookers.size > 0) return;
-        unfollow?.();
-        unfollow = undefined;
-        changed.clear();
+    async watch() {
+      watches += 1;
+      try {
+        await (following ??= ledger.follow(take));
+      } catch (error) {
+        leave();
+        throw error;
+      }
+      let own: Onlooker | undefined;
+      return {
+        tell(onlooker) {
+          own = onlooker;
+          onlookers.add(own);
+        },
+        end() {
+          if (own !== undefined) onlookers.delete(own);
+          leave();
+        },
       };
     },
   };

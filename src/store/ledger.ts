@@ -150,11 +150,11 @@ export interface Ledger {
   stepJob(ref: string, step: JobStep): Promise<Job | undefined>;
 
   /**
-   * Calls `listener` from now on with the runs whose delivery has changed, soon after it has, wherever that was;
-   * the returned function ends that. While nobody listens anywhere, it costs nothing. No runs at all: so much has
-   * changed, or may have been missed, that everything is to be looked at again.
+   * Calls `listener` with the runs whose delivery has changed, soon after it has, wherever that was. That is
+   * complete once there is a function, which ends it. While nobody listens anywhere, it costs nothing. No runs at
+   * all: so much has changed, or may have been missed, that everything is to be looked at again.
    */
-  follow(listener: (runIds: readonly string[]) => void): () => void;
+  follow(listener: (runIds: readonly string[]) => void): Promise<() => void>;
 }
 
 /** Of the attempt's or the delivery's target: how a host is named in filters. */

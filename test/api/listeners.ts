@@ -81,9 +81,9 @@ export async function openListeners(): Promise<Listeners> {
   const store = breakable(real, faults);
   let jobs = 0;
   let followers = 0;
-  faults.ledger.follow = listener => {
+  faults.ledger.follow = async listener => {
     followers += 1;
-    const unfollow = real.ledger.follow(listener);
+    const unfollow = await real.ledger.follow(listener);
     return () => {
       followers -= 1;
       unfollow();

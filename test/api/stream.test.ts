@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { Delivery } from '../../src/api/delivery-contract.ts';
 import { createLive } from '../../src/api/live.ts';
 import { silentLogger } from '../../src/log.ts';
-import type { DeliverySummary } from '../../src/store/ledger.ts';
+import type { DeliverySummary, Ledger } from '../../src/store/ledger.ts';
 import type { Store } from '../../src/store/store.ts';
 import { ManualClock } from '../support/clock.ts';
 import { until } from '../support/waiting.ts';
@@ -105,7 +105,7 @@ async function openCounted(clock = new ManualClock()) {
       createdAt: 0,
     }) as DeliverySummary;
   const ledger = {
-    follow(listener: (runIds: readonly string[]) => void) {
+    async follow(listener: (runIds: readonly string[]) => void) {
       followers += 1;
       tell = listener;
       return () => void (followers -= 1);
@@ -118,6 +118,13 @@ async function openCounted(clock = new ManualClock()) {
 }
 
 describe('whoever looks on', () => {
+  it('is told of changes that are not told one by one', async () => {
+    const { rig, tell } = await openCounted();
+    const onlooker = await lookOn(rig, `${STREAM}?state=failed`);
+    tell();
+    await expect.poll(onlooker.text).toMatch(/\n\nevent: missed\ndata: {}\n\n$/);
+  });
+
   it('hears something every 15 seconds', async () => {
     const { rig, clock } = await openCounted();
     const onlooker = await lookOn(rig);
@@ -155,26 +162,33 @@ describe('whoever looks on', () => {
   });
 });
 
-it('what changes faster than it is told is told as it is last, and nothing is told of what nobody sees', async () => {
-  const gate = Promise.withResolvers<void>();
-  const asked: string[][] = [];
+/** What is told of changes, by a store that a test leads. */
+async function watchOver(summaries: Ledger['summaries']) {
   let change = (_runIds: readonly string[]): void => {};
   const live = createLive({
     ledger: {
-      follow(listener) {
+      async follow(listener) {
         change = listener;
         return () => {};
       },
-      async summaries(runIds) {
-        asked.push([...runIds]);
-        await gate.promise;
-        return runIds.map(runId => ({ runId }) as DeliverySummary);
-      },
+      summaries,
     },
     log: silentLogger,
   });
   const seen: string[] = [];
-  const unwatch = live.watch(deliveries => seen.push(...deliveries.map(({ runId }) => runId)));
+  const watch = await live.watch();
+  watch.tell(news => seen.push(...(news === 'missed' ? [news] : news.map(({ runId }) => runId))));
+  return { seen, watch, change: (runIds: readonly string[]) => change(runIds) };
+}
+
+it('what changes faster than it is told is told as it is last, and nothing is told of what nobody sees', async () => {
+  const gate = Promise.withResolvers<void>();
+  const asked: string[][] = [];
+  const { seen, watch, change } = await watchOver(async runIds => {
+    asked.push([...runIds]);
+    await gate.promise;
+    return runIds.map(runId => ({ runId }) as DeliverySummary);
+  });
   change(['a']);
   change(['b', 'c']);
   change(['b']);
@@ -182,7 +196,26 @@ it('what changes faster than it is told is told as it is last, and nothing is to
   await until(() => seen.length === 3);
   expect(asked).toEqual([['a'], ['c', 'b']]);
   expect(seen).toEqual(['a', 'c', 'b']);
-  unwatch();
+  watch.end();
   change(['d']);
   expect(asked).toHaveLength(2);
+});
+
+it('what cannot be told one by one is told as missed', async () => {
+  const answers = [new Error('no database'), [], []].map(answer => Promise.withResolvers<typeof answer>());
+  let asked = 0;
+  const { seen, change } = await watchOver(async () => {
+    const answer = await answers[asked++]!.promise;
+    if (answer instanceof Error) throw answer;
+    return answer;
+  });
+  change(['a']);
+  answers[0]!.resolve(new Error('no database'));
+  await until(() => seen.length === 1);
+  change(['b']);
+  change(Array.from({ length: 10_001 }, (_, index) => `run-${index}`));
+  expect(seen).toEqual(['missed', 'missed']);
+  answers[1]!.resolve([]);
+  await until(() => seen.length === 2);
+  expect(asked).toBe(2);
 });

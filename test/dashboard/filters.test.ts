@@ -67,7 +67,7 @@ describe('a change that the stream tells', () => {
       status: fc.constantFrom('500', '503', '5xx', '4xx', '2xx', '200'),
       app: fc.constantFrom('hello', 'other'),
       project: fc.constantFrom('p-demo', 'p-other'),
-      host: fc.constantFrom('receiver.example', 'other.example'),
+      host: fc.constantFrom('receiver.example', 'Receiver.Example', 'receiver.example:8443', 'other.example'),
     },
     { requiredKeys: [] },
   );
@@ -75,6 +75,7 @@ describe('a change that the stream tells', () => {
     state: fc.constantFrom(...DELIVERY_STATES),
     reason: fc.option(fc.constantFrom(...FAILURE_REASONS), { nil: undefined }),
     last_status: fc.option(fc.constantFrom(200, 404, 500, 503, 599), { nil: undefined }),
+    target: fc.constantFrom('https://receiver.example:443/a', 'https://receiver.example:8443/a'),
   });
 
   it('is found exactly where the service would list it', () => {
@@ -94,9 +95,10 @@ describe('a change that the stream tells', () => {
     );
   });
 
-  it('is told whatever its state has become', () => {
+  it('is told whatever its state has become, and wherever it goes', () => {
+    const host = 'receiver.example';
     expect(
-      streamed({ state: 'failed', reason: 'rejected', status: '5xx', app: 'hello', since: '1h' }),
+      streamed({ state: 'failed', reason: 'rejected', host, status: '5xx', app: 'hello', since: '1h' }),
     ).toEqual({
       app: 'hello',
       since: '1h',

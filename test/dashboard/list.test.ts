@@ -109,17 +109,32 @@ describe('its stream', () => {
     expect(streams.map(each => each.filter)).toEqual([{ app: 'hello' }]);
   });
 
-  it('has what is shown read again whenever it opens', async () => {
+  it('has what is shown read again whenever something was missed', async () => {
     const { list, asked, answer, streams, shown } = open();
     list.setLive(true);
     list.read();
     await answer(page([9, 8], 'c'));
     await answer(page([], null));
-    streams[0]!.listener.onOpen();
+    streams[0]!.listener.onMissed();
     await answer(page([10, 9]));
     expect(shown()).toEqual([runId(10), runId(9)]);
     expect(asked).toHaveLength(3);
     expect(streams).toHaveLength(1);
+  });
+
+  it('breaks off no reading of older ones where something was missed, but reads again after it', async () => {
+    const { list, asked, answer, streams, shown } = open();
+    list.setLive(true);
+    list.read();
+    const first = Array.from({ length: 50 }, (_, index) => 100 - index);
+    await answer(page(first, 'c'));
+    list.readOlder();
+    streams[0]!.listener.onMissed();
+    await answer(page([5]));
+    expect(shown()).toEqual([...first, 5].map(runId));
+    await answer(page([101, ...first]));
+    expect(shown()).toEqual([101, ...first].map(runId));
+    expect(asked).toHaveLength(3);
   });
 
   it('may tell of a delivery that the reading at its side does not know yet', async () => {
@@ -127,11 +142,11 @@ describe('its stream', () => {
     list.setLive(true);
     list.read();
     await answer(page([9]));
-    streams[0]!.listener.onOpen();
+    streams[0]!.listener.onMissed();
     streams[0]!.listener.onChange([delivery(10)]);
     await answer(page([9]));
     expect(shown()).toEqual([runId(10), runId(9)]);
-    streams[0]!.listener.onOpen();
+    streams[0]!.listener.onMissed();
     await answer(page([9]));
     expect(shown()).toEqual([runId(9)]);
   });

@@ -1,8 +1,9 @@
 /**
  * Deliveries as they change, from the service's stream. Changes are told together, a few times a second, however
  * many there are. The browser connects again by itself where the connection breaks, and this does where the
- * service has refused it; what changed meanwhile is not told, so whoever listens reads it when it opens.
- * A page that nobody sees lets go of its connection: a browser has only six of them for all its tabs.
+ * service has refused it. What changed before it opens, and what the service could not tell one by one, is for
+ * whoever listens to read. A page that nobody sees lets go of its connection: a browser has only six of them for
+ * all its tabs.
  */
 import { hrefOf } from '../location.ts';
 import { openSession, session } from '../session.ts';
@@ -15,8 +16,8 @@ export type Connection = 'connecting' | 'live' | 'reconnecting';
 export interface LiveListener {
   /** Each delivery once, as it was last told. */
   onChange(deliveries: readonly Delivery[]): void;
-  /** It is open, for the first time or again: from now on changes are told, those before were not. */
-  onOpen?(): void;
+  /** Changes until now were not all told, as when it opens, for the first time or again; those from now on are. */
+  onMissed(): void;
   onConnection?(connection: Connection): void;
 }
 
@@ -34,8 +35,9 @@ export function openLive(parameters: Parameters, listener: LiveListener): () => 
     source.addEventListener('delivery', event => batch.add(JSON.parse(event.data as string) as Delivery));
     source.addEventListener('open', () => {
       listener.onConnection?.('live');
-      listener.onOpen?.();
+      listener.onMissed();
     });
+    source.addEventListener('missed', () => listener.onMissed());
     source.addEventListener('error', () => {
       listener.onConnection?.('reconnecting');
       if (source?.readyState === EventSource.CLOSED) void refused();

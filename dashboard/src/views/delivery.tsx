@@ -23,18 +23,19 @@ export function Delivery({ runId }: { readonly runId: string }) {
   const pending = useSignal(true);
   const { state, reload } = useResource({
     key: runId,
-    load: async signal => {
-      const read = readDelivery(
-        await getText(`deliveries/${encodeURIComponent(runId)}`, { include: 'body' }, signal),
-      );
+    load: async (signal): Promise<StoredDelivery> => {
+      const { data: before } = state.value;
+      const include = before === undefined ? { include: 'body' } : {}; // it may be large, and stays as it is
+      const read = readDelivery(await getText(`deliveries/${encodeURIComponent(runId)}`, include, signal));
       pending.value = read.detail.state === 'pending';
-      return read;
+      return { ...read, ...before, detail: read.detail };
     },
     ...(pending.value && { everyMs: PENDING_EVERY_MS }),
   });
-  useEffect(() => onChangeOf(runId, reload), [runId]);
-
   const { data, error } = state.value;
+  const answered = data !== undefined || error !== undefined;
+  useEffect(() => (answered ? onChangeOf(runId, reload) : undefined), [runId, answered]);
+
   const missing = data === undefined && error instanceof Refused && error.status === 404;
   return (
     <>
@@ -69,17 +70,13 @@ function Known({ stored }: { readonly stored: StoredDelivery }) {
 function onChangeOf(runId: string, reload: () => void): (() => void) | undefined {
   const at = timeIn(runId);
   if (at === undefined) return undefined;
-  let opened = false;
   return openLive(
     { since: new Date(at).toISOString(), until: new Date(at + 1).toISOString() },
     {
       onChange(deliveries) {
         if (deliveries.some(each => each.run_id === runId)) reload();
       },
-      onOpen() {
-        if (opened) reload(); // what changed while it was closed was not told
-        opened = true;
-      },
+      onMissed: reload,
     },
   );
 }

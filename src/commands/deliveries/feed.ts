@@ -1,8 +1,9 @@
 /**
  * The deliveries of a project as they change, for as long as somebody looks on: the live stream of the service,
- * opened again after a cut. What the stream does not tell again is then read from the list, so that nothing is
- * skipped: all that is pending, and all that was made or has settled since the latest that was told, by the times
- * of the service, as far back as a bounded look at the list reaches. What was told before is not told again.
+ * opened again after a cut. What the stream does not tell, after a cut or by its own words, is read from the list,
+ * so that nothing is skipped: all that is pending, and all that was made or has settled since the latest that was
+ * told, by the times of the service, as far back as a bounded look at the list reaches. What was told before is
+ * not told again.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
@@ -50,7 +51,7 @@ export async function* followDeliveries(options: FeedOptions): AsyncGenerator<De
   let latest = connection.kind === 'fault' ? 0 : openedAt(connection.stream, options.clock);
   while (!signal.aborted) {
     if (connection.kind === 'fault') throw new Failed(connection.message);
-    for await (const deliveries of changesIn(connection)) {
+    for await (const deliveries of changesIn(connection, () => missedSince(latest - SLACK_MS, options))) {
       latest = Math.max(latest, ...deliveries.map(changedAt));
       yield* deliveries.filter(isNews);
     }
@@ -108,14 +109,26 @@ async function openStream({ client, filter, signal }: FeedOptions): Promise<Answ
   return live ? reply : strange(reply, 'changes of deliveries');
 }
 
-/** What was missed, then what comes with each piece of the stream. It ends with that, however that ends. */
-async function* changesIn({ stream, missed }: Connection): AsyncGenerator<DeliveryFacts[]> {
+/**
+ * What was missed, then what comes with each piece of the stream, or is to be read as it says. It ends with the
+ * stream, however that ends, or where that cannot be read.
+ */
+async function* changesIn(
+  { stream, missed }: Connection,
+  readMissed: () => Promise<DeliveryFacts[] | Fault>,
+): AsyncGenerator<DeliveryFacts[]> {
   const reader = new EventStreamReader();
   yield missed;
   try {
     for await (const piece of stream.body) {
-      const events = reader.push(piece).filter(({ name }) => name === 'delivery');
-      yield events.map(({ data }) => JSON.parse(data) as DeliveryFacts);
+      const events = reader.push(piece);
+      yield events
+        .filter(({ name }) => name === 'delivery')
+        .map(({ data }) => JSON.parse(data) as DeliveryFacts);
+      if (!events.some(({ name }) => name === 'missed')) continue;
+      const read = await readMissed();
+      if ('kind' in read) return;
+      yield read;
     }
   } catch {
     // A cut is nothing else than an end: there is a next connection.

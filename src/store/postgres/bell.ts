@@ -75,7 +75,13 @@ export function createBell(options: BellOptions): Bell {
 
   /** Where that fails there is no connection, and the next one begins with it. */
   async function heed(): Promise<void> {
-    await listener?.query(`${hears ? 'LISTEN' : 'UNLISTEN'} ${messages()}`).catch(() => {});
+    const wanted = hears;
+    try {
+      await listener?.query(`${wanted ? 'LISTEN' : 'UNLISTEN'} ${messages()}`);
+    } catch {
+      return;
+    }
+    if (wanted) onMissed(); // what was told before it listened
   }
 
   function retry(): void {

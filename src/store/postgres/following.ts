@@ -1,16 +1,20 @@
 /**
  * Tells those who follow, on whatever node, which deliveries have changed. A node on which somebody follows says
  * so in a table, again and again; the others see it when they look, and only then gather what they change, and
- * tell it by NOTIFY. When they cannot tell all of it one by one, they say that much has changed: an empty message.
+ * tell it by NOTIFY. When they cannot tell all of it one by one, or may have changed something before they saw
+ * that somebody follows, they say that much has changed: an empty message.
  */
 import type { Clock } from '../../clock.ts';
 import type { Bell } from './bell.ts';
 import type { Database, Statement } from './connection.ts';
+import { LEASE } from './lease.ts';
 
 const GATHER_MS = 200;
 const AGAIN_MS = 1_000;
 const RENEW_MS = 3_000;
 const UNTIL_SECONDS = 10;
+/** By then all nodes have looked, and told what came of it. */
+const KNOWN_MS = 2 * LEASE.look;
 /** Of those gathered at a time; beyond that, much has changed. */
 const MOST = 4_000;
 /** A message has at most 8,000 bytes. */
@@ -30,7 +34,7 @@ const LEAVE: Statement = { text: 'DELETE FROM afterword_followers WHERE node = $
 export type Follower = (runIds: readonly string[]) => void;
 
 export interface Following {
-  follow(follower: Follower): () => void;
+  follow(follower: Follower): Promise<() => void>;
   /** This node has changed something of a delivery. */
   changed(runId: string): void;
   /** This node has changed so many that it does not know which. */
@@ -58,6 +62,9 @@ export function createFollowing({ database, tell, listen, clock, nodeId }: Follo
   let much = false;
   let cancelTelling: (() => void) | undefined;
   let cancelRenewal = () => {};
+  /** All nodes have had the time to see that this one follows. */
+  let known = Promise.resolve();
+  let endWaiting = () => {};
 
   const isFollowed = () => followed || followers.size > 0;
 
@@ -85,6 +92,16 @@ export function createFollowing({ database, tell, listen, clock, nodeId }: Follo
     cancelRenewal = clock.after(RENEW_MS, renew);
   }
 
+  function untilKnown(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = clock.after(KNOWN_MS, resolve);
+    endWaiting = () => {
+      cancel();
+      resolve();
+    };
+    return promise;
+  }
+
   function unfollow(follower: Follower): void {
     if (!followers.delete(follower) || followers.size > 0) return;
     cancelRenewal();
@@ -93,13 +110,15 @@ export function createFollowing({ database, tell, listen, clock, nodeId }: Follo
   }
 
   return {
-    follow(listener) {
+    async follow(listener) {
       const follower: Follower = runIds => listener(runIds); // one may follow twice
       followers.add(follower);
       if (followers.size === 1) {
         listen(true);
         renew();
+        known = untilKnown();
       }
+      await known;
       return () => unfollow(follower);
     },
     changed(runId) {
@@ -115,7 +134,11 @@ export function createFollowing({ database, tell, listen, clock, nodeId }: Follo
       tellSoon(GATHER_MS);
     },
     heed(anybody) {
+      const news = anybody && !isFollowed();
       followed = anybody;
+      if (!news) return;
+      much = true;
+      tellSoon(0);
     },
     hear(message) {
       const runIds = message === '' ? [] : message.split(SEPARATOR);
@@ -124,6 +147,7 @@ export function createFollowing({ database, tell, listen, clock, nodeId }: Follo
     stop() {
       cancelTelling?.();
       cancelRenewal();
+      endWaiting();
       followers.clear();
       followed = false;
     },

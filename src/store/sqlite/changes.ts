@@ -3,11 +3,12 @@
  * way back, while anybody listens; what has gathered is told a little later, all at once.
  */
 import type { Clock } from '../../clock.ts';
-import type { Ledger } from '../ledger.ts';
 import type { Args, Blobs, Kind, Result } from './protocol.ts';
 import type { Queue } from './queue.ts';
 
 const GATHER_MS = 100;
+
+type Listener = (runIds: readonly string[]) => void;
 
 /** Deliveries by their keys, or by their runs. */
 interface Changed {
@@ -17,7 +18,7 @@ interface Changed {
 
 export interface Changes {
   readonly submit: Queue['submit'];
-  readonly follow: Ledger['follow'];
+  readonly follow: (listener: Listener) => () => void;
 }
 
 export interface ChangesOptions {
@@ -41,7 +42,7 @@ const CHANGED: { readonly [K in Kind]?: (args: Args<K>, result: Result<K>) => Ch
 };
 
 export function createChanges({ submit, clock }: ChangesOptions): Changes {
-  const listeners = new Set<(runIds: readonly string[]) => void>();
+  const listeners = new Set<Listener>();
   let ids = new Set<number>();
   let runIds = new Set<string>();
 

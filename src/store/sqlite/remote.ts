@@ -100,12 +100,19 @@ export function createRemoteStore(options: RemoteStoreOptions): Store {
     cancel();
   }
 
-  function follow(follower: (runIds: readonly string[]) => void): () => void {
+  async function follow(follower: (runIds: readonly string[]) => void): Promise<() => void> {
     if (followers.size === 0) port.send({ type: 'follow', following: true });
     followers.add(follower);
-    return () => {
+    const end = (): void => {
       if (followers.delete(follower) && followers.size === 0) port.send({ type: 'follow', following: false });
     };
+    try {
+      await submit('runsOf', { ids: [] }); // by its answer, the other process knows
+      return end;
+    } catch (error) {
+      end();
+      throw error;
+    }
   }
 
   const operations = createOperations({ submit, spool: createSpool(spoolDir), clock, log });

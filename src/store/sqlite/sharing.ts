@@ -125,7 +125,7 @@ export function createSharedSqliteStore(options: EmbeddedOptions): SharedStore {
     prune,
     find,
     runs,
-    ledger: { ...ledger, follow },
+    ledger: { ...ledger, follow: async listener => follow(listener) },
     stats,
     share: port => share(port as StorePort & RemotePort),
   };

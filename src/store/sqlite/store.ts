@@ -33,7 +33,7 @@ export function createSqliteStore(options: SqliteStoreOptions): Store {
 
   return {
     ...operations,
-    ledger: { ...operations.ledger, follow: changes.follow },
+    ledger: { ...operations.ledger, follow: async listener => changes.follow(listener) },
     open: () => embedded.open(),
     close: () => embedded.close(),
     get available() {

@@ -3,7 +3,7 @@
  * server on this machine.
  */
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { Delivery } from '../../../src/api/delivery-contract.ts';
@@ -28,6 +28,37 @@ async function watching(tail: Running, app = 'web'): Promise<Running> {
     return tail.stdout.text !== '';
   });
   return tail;
+}
+
+/** Between the service and whoever asks it: from its streams, it can keep back what they tell. */
+async function openForgetful(port: number) {
+  const streams = new Set<ServerResponse>();
+  let forgets = false;
+  const server = createServer((req, res) => {
+    const { url: path, method, headers } = req;
+    const asked = request({ host: '127.0.0.1', port, path, method, headers }, answer => {
+      res.writeHead(answer.statusCode!, answer.headers);
+      answer.on('data', piece => void (forgets || res.write(piece))).on('end', () => res.end());
+      if (path!.includes('/stream')) streams.add(res);
+    });
+    res.on('close', () => asked.destroy());
+    asked.on('error', () => {});
+    req.pipe(asked);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    forget: () => void (forgets = true),
+    admit() {
+      forgets = false;
+      for (const stream of streams) stream.write('event: missed\ndata: {}\n\n');
+    },
+  };
 }
 
 const changesOf = (tail: Running, runId: string) =>
@@ -73,6 +104,18 @@ describe('changes', () => {
     await until(() => changesOf(tail, next).at(-1)?.['state'] === 'delivered');
     const lines = tail.stdout.lines;
     expect(new Set(lines).size).toBe(lines.length);
+  });
+
+  it('that the stream does not tell, by its own words, are read from the list', async () => {
+    const between = await openForgetful(ground.service.port);
+    const tail = await watching(ground.begin(['tail'], { env: { AFTERWORD_URL: between.url } }));
+    between.forget();
+    const missed = await ground.deliver();
+    await ground.settled(missed);
+    between.admit();
+    await until(() => changesOf(tail, missed).length > 0);
+    expect(changesOf(tail, missed)).toMatchObject([{ state: 'delivered' }]);
+    expect(tail.stderr.text).toBe('');
   });
 });
 
@@ -123,7 +166,7 @@ describe('--forward-to', () => {
     const sent = await local.of(runId);
     expect(sent.headers['x-service-webhook-signature']).toBe(signatureOf(sent, secret!));
     const [line] = await tail.stdout.match(new RegExp(`^.*${runId}  →.*$`, 'm'));
-    expect(line).toMatch(/^\d\d:\d\d:\d\d\.\d{3} {2}\S+ {2}→ http:\S+\/hook {2}500 {2}\d+ ms {2}thanks$/);
+    expect(line).toMatch(/^\d\d:\d\d:\d\d\.\d{3} {2}\S+ {2}→ http:\S+\/hook {2}500 {2}[\d.]+ m?s {2}thanks$/);
   });
 
   it('sends what the filter finds alone', async () => {

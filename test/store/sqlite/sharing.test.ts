@@ -275,7 +275,7 @@ describe('several processes on one store', () => {
     const said = vi.fn();
     one.ports.there.listen(said); // nothing more is to come to it
     const heard: string[] = [];
-    const end = other.store.ledger.follow(runIds => void heard.push(...runIds));
+    const end = await other.store.ledger.follow(runIds => void heard.push(...runIds));
     const delivery = newDelivery();
     const ref = await other.store.insert(delivery);
     await vi.waitUntil(() => heard.includes(delivery.runId), WAIT);
@@ -284,7 +284,7 @@ describe('several processes on one store', () => {
     await other.share.end();
     const third = await enter(shared, place);
     const again: string[] = [];
-    third.store.ledger.follow(runIds => void again.push(...runIds));
+    await third.store.ledger.follow(runIds => void again.push(...runIds));
     await third.store.insert(newDelivery());
     await vi.waitUntil(() => again.length > 0, WAIT);
     expect(heard).toEqual([]);

@@ -1,6 +1,6 @@
 /**
  * The list while somebody looks at it: reads its pages, one reading at a time, and follows the stream. Whenever
- * the stream opens, what is shown is read again, since nobody tells what changed before.
+ * something was missed, as before the stream opened, what is shown is read again.
  */
 import { type ReadonlySignal, signal } from '@preact/signals';
 import type { Delivery, DeliveryList } from '../../api/shapes.ts';
@@ -23,7 +23,7 @@ export type Connection = 'off' | 'connecting' | 'live' | 'reconnecting';
 
 interface Listener {
   readonly onChange: (deliveries: readonly Delivery[]) => void;
-  readonly onOpen: () => void;
+  readonly onMissed: () => void;
   readonly onConnection: (connection: Connection) => void;
 }
 
@@ -56,6 +56,8 @@ export function createList({ filter, read, openLive, isBusy }: ListDeps): List {
   const connection = signal<Connection>('off');
   let current = new AbortController();
   let told = new Set<string>();
+  /** Something was missed while another reading was under way. */
+  let again = false;
   let wantsLive = false;
   let closeLive: (() => void) | undefined;
 
@@ -72,6 +74,7 @@ export function createList({ filter, read, openLive, isBusy }: ListDeps): List {
       if (signal.aborted) return;
       tell({ known: true, reading: false });
       connect();
+      if (again) void perform(readAgain);
     } catch (error) {
       if (!signal.aborted) tell({ reading: false, error: error as Error });
     }
@@ -95,6 +98,7 @@ export function createList({ filter, read, openLive, isBusy }: ListDeps): List {
   };
 
   const readAgain: Task = async signal => {
+    again = false;
     told = new Set();
     const wanted = Math.max(PAGE_ROWS, rows.value.shown.length);
     const { items, next } = await readAll({ read: pageBy(signal), wanted });
@@ -112,7 +116,10 @@ export function createList({ filter, read, openLive, isBusy }: ListDeps): List {
         if (progress.value.reading) for (const { run_id } of changes) told.add(run_id);
         rows.value = withChanges(rows.value, changes, { filter, hold: isBusy() });
       },
-      onOpen: readFirst,
+      onMissed() {
+        if (progress.value.reading) again = true;
+        else readFirst();
+      },
       onConnection: state => {
         connection.value = state;
       },
