@@ -4,7 +4,13 @@ import { defineConfig } from 'vitest/config';
 // Every store of a test has a thread of its own, and every program a process: most of their start is compiling.
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules', '.cache', 'compiled');
 
-const shared = { environment: 'node', pool: 'forks', testTimeout: 20_000, hookTimeout: 20_000 } as const;
+const shared = {
+  environment: 'node',
+  pool: 'forks',
+  testTimeout: 20_000,
+  hookTimeout: 20_000,
+  expect: { poll: { timeout: 10_000 } },
+} as const;
 
 const FAULTS = 'test/faults/**/*.test.ts';
 /** Of the dashboard, in a real browser. */
@@ -53,7 +59,6 @@ export default defineConfig({
           include: [BROWSER],
           testTimeout: 60_000,
           hookTimeout: 180_000, // a million deliveries take a while on a busy machine
-          expect: { poll: { timeout: 10_000 } },
           globalSetup: 'test/support/browser-setup.ts', // builds the dashboard
         },
       },

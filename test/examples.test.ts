@@ -76,7 +76,7 @@ beforeAll(async () => {
   const { listen } = await service.start();
   base = `http://127.0.0.1:${listen!.port}/v4/${PROJECT}`;
   const { secret } = config.projects.get(PROJECT)!.jwt;
-  token = await issueToken({ secret: secret!, projectId: PROJECT, ttlSeconds: 60, clock: systemClock });
+  token = await issueToken({ secret: secret!, projectId: PROJECT, ttlSeconds: 3600, clock: systemClock });
   receiver = await startReceiver('receiver-node');
 });
 

@@ -144,20 +144,18 @@ describe('the answer to the caller', () => {
     ['is not there', undefined],
   ])('does not depend on a receiver that %s', async (_what, status) => {
     const other = await openInbox(() => status ?? 200);
-    if (status === undefined) await other.close();
+    const target = status === undefined ? 'http://127.0.0.1:1/hook' : other.url;
     const path = app.play((_req, res) => res.writeHead(202, { 'X-A': 'b' }).end('fine'));
     const plain = await call({ path: `web/${path}` });
-    const hooked = await call({ path: `web/${path}`, target: other.url });
+    const hooked = await call({ path: `web/${path}`, target });
     const shown = ({ headers, body, statusLine }: RawAnswer): unknown => [
       statusLine,
       headers.filter(([name]) => !/^(x-request-id|date)$/i.test(name)),
       body.toString(),
     ];
     expect(shown(hooked)).toEqual(shown(plain));
-    if (status !== undefined) {
-      await other.count(1);
-      await other.close();
-    }
+    if (status !== undefined) await other.count(1);
+    await other.close();
   });
 
   it('is there before the receiver has answered', async () => {
@@ -228,15 +226,15 @@ describe('a store that cannot write', () => {
   it('turns calls with a webhook away before the app runs, shows in readyz, and recovers', async () => {
     const own = await start({ webhooks: { commitWait: 50 } });
     const ready = async (): Promise<number> => (await fetch(`${own.admin}/readyz`)).status;
+    const lock = new DatabaseSync(join(own.data, 'afterword.db'), { timeout: 10_000 });
     let calls = 0;
     const path = app.play((_req, res) => {
       calls++;
+      if (calls === 1) lock.exec('BEGIN IMMEDIATE'); // not before: the service may find it out by itself
       res.end('x');
     });
     expect(await ready()).toBe(200);
-    const lock = new DatabaseSync(join(own.data, 'afterword.db'));
-    lock.exec('BEGIN IMMEDIATE');
-    // The call that finds it out: its answer is there after commitWait, its delivery is kept for later.
+    // The call during which it begins: its answer is there after commitWait, its delivery is kept for later.
     const first = await call({ path: `web/${path}`, target: inbox.url, on: own });
     expect([first.status, calls]).toEqual([200, 1]);
     await until(async () => (await ready()) === 503);

@@ -7,6 +7,7 @@ import type { StoredBacklog } from '../src/metrics/store.ts';
 import { ManualClock } from './support/clock.ts';
 import { startService } from './support/service.ts';
 import { openStage } from './support/stage.ts';
+import { until } from './support/waiting.ts';
 
 function processWith(sources: Partial<MetricsSources> = {}): Metrics {
   return createMetrics({
@@ -185,7 +186,7 @@ describe('labels', () => {
       }),
       { numRuns: 50 },
     );
-  });
+  }, 60_000);
 
   it('are told before anything happened, so that the first event is an increase', async () => {
     const values = await valuesIn(processWith());
@@ -239,7 +240,7 @@ describe('what is pending in the store', () => {
     const answer = Promise.withResolvers<StoredBacklog>();
     const metrics = processWith({ backlog: () => answer.promise, clock });
     const first = valuesIn(metrics);
-    await vi.waitUntil(() => clock.waiting > 0);
+    await until(() => clock.waiting > 0);
     clock.advance(500);
     expect((await first).has(PENDING)).toBe(false);
     answer.resolve({ ...EMPTY, deliveries: 1 });
@@ -306,8 +307,8 @@ it('the event loop is as late as it is held up, for all who read that soon', asy
   await vi.waitFor(async () => {
     // It is looked at every 10 ms, which has to happen before and after.
     await setTimeout(20);
-    const until = performance.now() + 100;
-    while (performance.now() < until);
+    const end = performance.now() + 100;
+    while (performance.now() < end);
     await setTimeout(20);
     expect(await lag('1')).toBeGreaterThan(0.08);
   }, 10_000);
@@ -315,9 +316,12 @@ it('the event loop is as late as it is held up, for all who read that soon', asy
     clock.advance(passed);
     expect(await lag('1')).toBeGreaterThan(0.08);
   }
-  clock.advance(30_000);
-  await lag('1');
-  expect(await lag('1')).toBeLessThan(0.08);
+  // A machine that is busy may hold it up again.
+  await vi.waitFor(async () => {
+    clock.advance(30_000);
+    await lag('1');
+    expect(await lag('1')).toBeLessThan(0.08);
+  }, 10_000);
 });
 
 describe('the sum of several', () => {
@@ -416,7 +420,7 @@ it('a service counts what happens in it', async () => {
     ['runs_total{state="succeeded"}', 1],
     ['store_available', 1],
   ] as const) {
-    await expect.poll(async () => [name, await told(name)]).toEqual([name, value]);
+    await expect.poll(async () => [name, await told(name)], { timeout: 10_000 }).toEqual([name, value]);
   }
   expect(await told('connections')).toBeGreaterThan(0);
 });

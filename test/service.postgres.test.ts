@@ -135,7 +135,7 @@ it('a long answer goes through a folder of scratch files, which goes with the pr
   expect(Buffer.from(result, 'base64').equals(long)).toBe(true);
   const [folder, ...others] = readdirSync(join(gateway.data, 'scratch'));
   expect(others).toEqual([]);
-  expect(readdirSync(join(gateway.data, 'scratch', folder!))).toEqual([]);
+  await until(() => readdirSync(join(gateway.data, 'scratch', folder!)).length === 0);
   for (const { service, data } of [gateway, dispatcher]) {
     await service.stop();
     expect(readdirSync(join(data, 'scratch'))).toEqual([]);

@@ -221,7 +221,7 @@ const LARGE: ReadonlyArray<readonly [string, Recipe]> = [
   ['20 MB in a little gzip', { ...TYPICAL, substance: 'text', size: 20_000_000, encoding: 'gzip' }],
 ];
 
-describe('a custom app', () => {
+describe('a custom app', { timeout: 120_000 }, () => {
   const compare = async (recipe: Recipe): Promise<Comparison> => {
     const plan = planOf(recipe);
     const both = await callBoth('custom', plan);
@@ -247,7 +247,7 @@ describe('a custom app', () => {
   });
 });
 
-describe('a cortex app', () => {
+describe('a cortex app', { timeout: 120_000 }, () => {
   /** An answer but for what differs from run to run, and so, by a digit, in length. */
   const seen = (answer: RawAnswer): unknown => ({
     head: maskedHead(answer).replace(/^Content-Length: \d+\r$/m, 'Content-Length: *\r'),

@@ -98,8 +98,12 @@ describe('an app that runs here', () => {
     });
     const look = async () =>
       AppList.parse(await (await fetch(`${service.admin}/api/v1/apps`)).json()).apps[1]!;
-    await until(async () => (await look()).state === 'ready' && (await look()).log.length === 20);
+    await until(async () => {
+      const { state, log } = await look();
+      return state === 'ready' && log.at(-1)?.text.startsWith('line 25 ') === true;
+    });
     const { replicas, log } = await look();
+    expect(log).toHaveLength(20);
     expect(replicas).toMatchObject([{ index: 0, state: 'ready', restarts: 0, active_calls: 0 }]);
     expect(log[0]!.text).toMatch(/^line 6 x+$/);
     expect(log.every(({ text }) => text.length <= 200)).toBe(true);

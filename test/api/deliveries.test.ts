@@ -112,16 +112,18 @@ describe('the list of deliveries', () => {
     const insert = async (): Promise<string> => (await rig.deliver({ runId: uuidv7() })).runId;
     const there: string[] = [];
     for (let i = 0; i < 15; i++) there.unshift(await insert());
+    // What arrives has to be gone through the next time: were there no end to it, the list would grow and grow.
+    const rest = { limit: 200, arriving: 0 };
     const steps = fc.record({
       limit: fc.integer({ min: 1, max: 6 }),
       arriving: fc.integer({ min: 0, max: 3 }),
     });
     await fc.assert(
-      fc.asyncProperty(fc.array(steps, { minLength: 1, maxLength: 20 }), async plan => {
+      fc.asyncProperty(fc.array(steps, { minLength: 10, maxLength: 20 }), async plan => {
         const seen: string[] = [];
         let cursor: string | null = null;
         for (let page = 0; page === 0 || cursor !== null; page++) {
-          const { limit, arriving } = plan[page % plan.length]!;
+          const { limit, arriving } = plan[page] ?? rest;
           const query: string = `?limit=${limit}${cursor === null ? '' : `&cursor=${cursor}`}`;
           const [shown] = await Promise.all([list(rig, query), ...Array.from({ length: arriving }, insert)]);
           expect(shown.ids.length).toBeLessThanOrEqual(limit);
@@ -134,7 +136,7 @@ describe('the list of deliveries', () => {
       }),
       { numRuns: 8 },
     );
-  });
+  }, 60_000);
 
   const limit = 'limit must be a whole number from 1 to 200';
   const moment = (name: string) =>

@@ -221,12 +221,19 @@ describe('a login', () => {
     const begun = await logIn(base);
     const cookie = begun.headers['set-cookie']![0]!.split(/[=;]/)[1]!;
     expect(await told(base)).not.toHaveProperty('token');
-    await vi.waitFor(() =>
-      expect(lines).toMatchObject([
-        { level: 'warn', msg: 'a login failed', from: '127.0.0.1', run_id: refused.headers['x-request-id'] },
-        { level: 'info', msg: 'admin request', method: 'POST', path: '/session', status: 401 },
-        { level: 'info', msg: 'admin request', method: 'POST', path: '/session', status: 204 },
-      ]),
+    await vi.waitFor(
+      () =>
+        expect(lines).toMatchObject([
+          {
+            level: 'warn',
+            msg: 'a login failed',
+            from: '127.0.0.1',
+            run_id: refused.headers['x-request-id'],
+          },
+          { level: 'info', msg: 'admin request', method: 'POST', path: '/session', status: 401 },
+          { level: 'info', msg: 'admin request', method: 'POST', path: '/session', status: 204 },
+        ]),
+      10_000,
     );
     const seen = JSON.stringify([lines, refused.text, begun.text]);
     for (const secret of [wrong, ADMIN_TOKEN, cookie]) expect(seen).not.toContain(secret);
@@ -242,7 +249,7 @@ describe('a login', () => {
     socket.write([...head, 'Content-Type: application/json', 'Content-Length: 100', '', '{'].join('\r\n'));
     await once(socket, 'data');
     socket.destroy();
-    await vi.waitFor(() => expect(lines).toHaveLength(1));
+    await vi.waitFor(() => expect(lines).toHaveLength(1), 10_000);
     await told(base);
     expect(lines).toMatchObject([{ msg: 'admin request', path: '/session' }]);
   });

@@ -16,6 +16,7 @@ import { stalled, until } from '../support/waiting.ts';
 import { type ApiRig, envelopeOf, openApi, openRig, pathOf, PROJECT, T } from './rig.ts';
 
 const MEGABYTES = 8;
+const SOON = { timeout: 10_000 };
 
 /** With a number that no double holds at its end. */
 const LONG = `"status_code":200,"result":{"text":"${'é'.repeat(MEGABYTES * 512 * 1024)}","n":12345678901234567890}`;
@@ -87,7 +88,7 @@ describe('a long answer', () => {
     expect(text.startsWith('{"state":"succeeded",')).toBe(true);
     expect(text.endsWith(`,${envelope.slice(1)}`)).toBe(true);
     expect(headers.get('content-length')).toBe(String(Buffer.byteLength(text)));
-    await expect.poll(() => openFiles(file)).toBe(0);
+    await expect.poll(() => openFiles(file), SOON).toBe(0);
   });
 
   it('comes whole in pieces', async () => {
@@ -96,7 +97,7 @@ describe('a long answer', () => {
     const rig = await openWith(body);
     const { text } = await rig.get(PATH);
     expect(text.endsWith(`,${envelope.toString().slice(1)}`)).toBe(true);
-    expect(reading.open).toBe(0);
+    await until(() => reading.open === 0);
   });
 
   it.each([1, 2, 3, 7])('comes whole in pieces of %i bytes', async piece => {
@@ -125,13 +126,14 @@ describe('a long answer', () => {
     caller.send(`GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`);
     await until(() => openFiles(file) === 1);
     caller.close();
-    await expect.poll(() => openFiles(file)).toBe(0);
+    await expect.poll(() => openFiles(file), SOON).toBe(0);
   });
 
   it('is opened for nobody who only asks for the head', async () => {
     const { reading, body } = inPieces(Buffer.from(`{${LONG}}`));
     const rig = await openWith(body);
     const { length } = Buffer.from((await rig.get(PATH)).text);
+    await until(() => reading.open === 0);
     const answer = await callRaw({ port: rig.port, method: 'HEAD', path: PATH });
     expect([answer.status, answer.body.length]).toEqual([200, 0]);
     expect(answer.header('content-length')).toBe(String(length));
@@ -168,7 +170,7 @@ describe('an answer that cannot be read', () => {
     const { rig, path, file } = await openWithFile();
     truncateSync(file, 1_000_000);
     await expect(rig.get(path)).rejects.toThrow(CUT_OFF);
-    await expect.poll(() => openFiles(file)).toBe(0);
+    await expect.poll(() => openFiles(file), SOON).toBe(0);
   });
 
   it('is a failure of the service where nothing was sent yet', async () => {

@@ -9,6 +9,7 @@ import type { RunWait } from '../../src/api/run-routes.ts';
 import type { RunEnd, RunOutcome } from '../../src/store/runs.ts';
 import { attempt, newDelivery } from '../store/samples.ts';
 import { converse } from '../support/conversation.ts';
+import { until } from '../support/waiting.ts';
 import { envelopeOf, openApi, openRig, pathOf, PROJECT, T } from './rig.ts';
 
 const CREATED = new Date(T).toISOString();
@@ -264,7 +265,8 @@ describe('cancelling', () => {
     const run = await rig.insert();
     const ref = await rig.begin(run);
     const answer = rig.get(pathOf(run.runId, '/cancel'), post);
-    await expect.poll(() => rig.store.runs.toCancel()).toEqual([ref]);
+    await until(async () => (await rig.store.runs.toCancel()).length > 0);
+    expect(await rig.store.runs.toCancel()).toEqual([ref]);
     const envelope = envelopeOf(run, '"status_code":499,"error":{"type":"cancelled","message":"x"}');
     await rig.finish(run, ref, resultOf(envelope), cancelled);
     const { status, json } = await answer;

@@ -23,17 +23,21 @@ it.each([
       return (settings: Parameters<typeof configure>[0] = {}) => configureNode(database, settings);
     },
   ],
-])('two workers with %s are seen and steered as one', async (_, prepare) => {
-  const app = await openApp((_req, res) => res.end('done'));
-  onTestFinished(() => app.close());
-  const configured = await prepare();
-  const place = configured({ apps: { app: { runtime: 'custom', url: app.url } }, more: { workers: 2 } });
-  const { service, addresses } = await serveWorkers(place);
-  await steer({ ...addresses, token: await testToken() });
-  const calls = async (): Promise<number> => {
-    const answer = await fetch(`${addresses.admin}/api/v1/stats`);
-    return Stats.parse(await answer.json()).totals.calls;
-  };
-  await expect.poll(calls, { timeout: 30_000, interval: 200 }).toBe(7);
-  expect(await service.stop()).toEqual({ code: 0, signal: null });
-});
+])(
+  'two workers with %s are seen and steered as one',
+  async (_, prepare) => {
+    const app = await openApp((_req, res) => res.end('done'));
+    onTestFinished(() => app.close());
+    const configured = await prepare();
+    const place = configured({ apps: { app: { runtime: 'custom', url: app.url } }, more: { workers: 2 } });
+    const { service, addresses } = await serveWorkers(place);
+    await steer({ ...addresses, token: await testToken() });
+    const calls = async (): Promise<number> => {
+      const answer = await fetch(`${addresses.admin}/api/v1/stats`);
+      return Stats.parse(await answer.json()).totals.calls;
+    };
+    await expect.poll(calls, { timeout: 30_000, interval: 200 }).toBe(7);
+    expect(await service.stop()).toEqual({ code: 0, signal: null });
+  },
+  180_000,
+);

@@ -2,7 +2,7 @@
  * How the pages of the dashboard are looked at: by what they say, as people find it.
  */
 import { expect } from 'vitest';
-import type { Locator, Page } from 'playwright-core';
+import type { BrowserContext, Locator, Page } from 'playwright-core';
 
 /** The row of a list that leads to a run. */
 export function rowOf(page: Page, runId: string): Locator {
@@ -29,6 +29,16 @@ export function filters(page: Page): Locator {
 export async function shown(page: Page, heading: string): Promise<void> {
   await page.getByRole('heading', { level: 1, name: heading }).waitFor();
   await page.locator('[aria-busy=true], .trouble').first().waitFor({ state: 'detached' });
+}
+
+/** The list is told of every change from now on. Before, one that it missed would have it read again. */
+export async function followed(list: Page): Promise<void> {
+  await list.getByText('connected', { exact: true }).waitFor();
+}
+
+/** As `followed`, for the page of a delivery, which says nothing of it: to be called before that is opened. */
+export async function deliveryFollowed(context: BrowserContext): Promise<void> {
+  await context.waitForEvent('response', response => response.url().includes('/deliveries/stream?since='));
 }
 
 /** Throws where the page was loaded again after this was asked for the first time. */

@@ -4,7 +4,18 @@
  */
 import { expect } from 'vitest';
 import type { OpenPage } from '../support/browser.ts';
-import { button, filters, linkTo, markPage, parametersOf, rowOf, rows, shown } from './looking.ts';
+import {
+  button,
+  deliveryFollowed,
+  filters,
+  followed,
+  linkTo,
+  markPage,
+  parametersOf,
+  rowOf,
+  rows,
+  shown,
+} from './looking.ts';
 import type { Scene } from './scene.ts';
 
 export async function mend(scene: Scene, open: OpenPage): Promise<readonly string[]> {
@@ -20,9 +31,11 @@ export async function mend(scene: Scene, open: OpenPage): Promise<readonly strin
   await rowOf(list, runId).getByText('failed').waitFor();
   await expect.poll(() => rows(list).count()).toBe(1);
   expect(parametersOf(list)).toEqual({ state: 'failed', host: receiver.host });
+  await followed(list);
 
   const [detail] = await Promise.all([
     list.context().waitForEvent('page'),
+    deliveryFollowed(list.context()),
     linkTo(list, runId).click({ modifiers: ['ControlOrMeta'] }),
   ]);
   await shown(detail, 'Delivery');

@@ -18,6 +18,8 @@ export interface PastOptions {
 export interface Past {
   /** What is pending in it goes to `deaf`. */
   readonly fill: (data: string, deaf: string) => void;
+  /** The time so many minutes before its end, as a filter takes it: however late it is, there is as much since. */
+  readonly minutesBefore: (minutes: number) => string;
   /** The run of the newest delivery, which is pending. */
   readonly pending: string;
   /** The run of one that was given up after three attempts without a connection. */
@@ -33,6 +35,7 @@ export function pastOf({ deliveries, hours, runs }: PastOptions): Past {
   const projects = [PROJECT, OTHER_PROJECT] as const;
   return {
     fill: (data, pendingTarget) => fillMillion({ ...span, data, runEvery, projects, pendingTarget }),
+    minutesBefore: minutes => new Date(until - minutes * 60_000).toISOString(),
     pending: runIdOf(span, deliveries),
     failed: newestOf(span, 'unreachable'),
     run: runIdOf(span, runEvery),

@@ -24,6 +24,7 @@ describeInBrowser('runs in the dashboard', () => {
     await expect.poll(() => rows(page).count()).toBe(1);
     await button(rowOf(page, queued), /^Cancel/).click();
     await button(page.getByRole('dialog'), 'Cancel the run').click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' }); // once the service has answered
     await page.goto(`/runs/${queued}`);
     await shown(page, 'Run');
     await page.getByRole('main').getByText('cancelled', { exact: true }).first().waitFor();

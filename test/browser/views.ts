@@ -19,7 +19,7 @@ export function viewsOf(past: Past): readonly View[] {
   return [
     { name: 'overview', path: '/', heading: 'Overview' },
     { name: 'overview of a week', path: '/?window=7d', heading: 'Overview' },
-    { name: 'deliveries', path: '/deliveries?since=2m', heading: 'Deliveries' },
+    { name: 'deliveries', path: `/deliveries?since=${past.minutesBefore(2)}`, heading: 'Deliveries' },
     {
       name: 'deliveries that are not there',
       path: '/deliveries?host=nobody.example',
@@ -28,7 +28,7 @@ export function viewsOf(past: Past): readonly View[] {
     },
     {
       name: 'deliveries that are selected',
-      path: '/deliveries?state=failed&since=3m',
+      path: `/deliveries?state=failed&since=${past.minutesBefore(3)}`,
       heading: 'Deliveries',
       prepare: select,
     },

@@ -15,7 +15,7 @@ import { temporaryDirectory } from '../store/samples.ts';
 import { untilNoneAlive } from '../support/alive.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/afterword', import.meta.url));
-const SOON = { timeout: 15_000, interval: 10 };
+const SOON = { timeout: 45_000, interval: 10 };
 
 type Json = Record<string, unknown>;
 

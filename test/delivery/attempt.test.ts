@@ -158,7 +158,7 @@ describe('the outcome', () => {
     const lookup = vi.fn(() => new Promise<never>(() => {}));
     await using sender = openSender({ clock, lookup, timeout: 1_000 });
     const sending = sender.send(attemptOn('http://receiver.example/'));
-    await vi.waitFor(() => expect(lookup).toHaveBeenCalled(), { interval: 5 });
+    await vi.waitFor(() => expect(lookup).toHaveBeenCalled(), { timeout: 10_000, interval: 5 });
     clock.advance(1_000);
     const outcome = await sending;
     expect(outcome).toMatchObject({ error: 'timeout', timings: { totalMs: 1_000 } });

@@ -35,6 +35,7 @@ describe('connections', () => {
     // Let the connection fall idle: one that closes in the very moment of reuse cannot be told from a lost answer.
     await setImmediate();
     for (const socket of receiver.sockets) socket.destroy();
+    await expectAllClosed(receiver);
     expect((await sender.send(attemptOn(receiver.url))).status).toBe(200);
     expect([receiver.connections, receiver.requests.length]).toEqual([2, 2]);
   });
@@ -77,7 +78,7 @@ describe('connections', () => {
     await using receiver = await startHostile(hostile.neverAnswers);
     const sender = openSender();
     const sending = sender.send(attemptOn(receiver.url));
-    await vi.waitFor(() => expect(receiver.connections).toBe(1));
+    await vi.waitFor(() => expect(receiver.connections).toBe(1), { timeout: 10_000, interval: 5 });
     await sender.close();
     expect(await sending).toMatchObject({ error: 'interrupted' });
     expect(await sender.send(attemptOn(receiver.url))).toMatchObject({ error: 'interrupted' });
@@ -128,9 +129,9 @@ describe('connections', () => {
       await answer.settled;
       clients.giveBack(connection);
     }
-    await vi.waitFor(() => expect(one.sockets.size).toBe(0), { interval: 5 });
+    await expectAllClosed(one);
     expect(two.sockets.size).toBe(1);
     await clients.close();
-    await vi.waitFor(() => expect(two.sockets.size).toBe(0), { interval: 5 });
+    await expectAllClosed(two);
   });
 });

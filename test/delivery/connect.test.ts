@@ -14,7 +14,7 @@ import {
   systemLookup,
 } from '../../src/delivery/connect.ts';
 import { errorCode } from '../../src/delivery/outcome.ts';
-import { attemptOn, openSender, policyAllowing } from '../support/attempts.ts';
+import { attemptOn, expectAllClosed, openSender, policyAllowing } from '../support/attempts.ts';
 import { type Certificate, makeCertificate } from '../support/certificate.ts';
 import {
   closedPort,
@@ -125,7 +125,8 @@ describe('a host name', () => {
 
   it('goes on to the next address when one does not connect', async () => {
     await using receiver = await startHostile(() => {}, { host: '127.0.0.2' });
-    const lookup = answering('127.0.0.1', '127.0.0.2');
+    // Where nobody ever listens: on 127.0.0.1, another test may have the same port.
+    const lookup = answering('127.0.0.3', '127.0.0.2');
     await using dialled = await dialWith({ lookup }, { hostname: 'receiver.example', port: receiver.port });
     expect(dialled.socket?.remoteAddress).toBe('127.0.0.2');
   });
@@ -186,7 +187,7 @@ describe('the socket', () => {
     );
     expect(dialled.code).toBe('blocked_target');
     expect(judge.mock.calls.map(([address]) => address)).toEqual(['127.0.0.1', '127.0.0.1']);
-    await vi.waitFor(() => expect(receiver.sockets.size).toBe(0));
+    await expectAllClosed(receiver);
   });
 
   it('is not opened once the attempt is over', async () => {
@@ -252,7 +253,7 @@ describe('TLS', () => {
     await using receiver = await startReceiver(200, { tls: certificate });
     await using dialled = await dialSecurely('receiver.example', receiver);
     expect(dialled.code).toBe('tls_invalid');
-    await vi.waitFor(() => expect(receiver.sockets.size).toBe(0));
+    await expectAllClosed(receiver);
   });
 
   it('refuses it even where the environment says to accept anything', async () => {

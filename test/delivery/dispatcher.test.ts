@@ -1,7 +1,7 @@
-import { createServer } from 'node:net';
 import { describe, expect, it, vi } from 'vitest';
 import type { DeliveryRecord, NewDelivery } from '../../src/store/store.ts';
 import { ManualClock } from '../support/clock.ts';
+import { closedPort } from '../support/receivers.ts';
 import { createRig, type Node, type Received, type Rig } from './dispatcher-rig.ts';
 
 const until = <T>(condition: () => T | Promise<T>) => vi.waitFor(condition, { timeout: 15_000, interval: 5 });
@@ -56,14 +56,6 @@ async function finished(node: Node, ...projects: string[]): Promise<void> {
 const runIds = (received: readonly Received[]) => received.map(one => one.runId);
 const summary = ({ attempts }: DeliveryRecord) =>
   attempts.map(({ number, status, error }) => [number, status ?? error]);
-
-async function closedPort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise(resolve => server.close(resolve));
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 /** Deliveries of an earlier process that it did not get to: their attempts are counted by `beginAttempt`. */
 async function leave(rig: Rig, count: number): Promise<string[]> {

@@ -14,6 +14,8 @@ import {
 import { ManualClock } from '../support/clock.ts';
 import { hostile, startHostile, startReceiver } from '../support/receivers.ts';
 
+const SOON = { timeout: 10_000, interval: 5 };
+
 describe('a body in a file', () => {
   const size = 5 * 1024 * 1024 + 3;
   const bytes = randomBytes(size);
@@ -184,11 +186,11 @@ describe('a body in pieces', () => {
       }
       const request = attemptOn(receiver.url, { body: { size: whole.length, pieces }, confidential });
       const attempted = sender.attempt(request);
-      await vi.waitFor(() => expect(isHanging).toBe(true), { interval: 5 });
+      await vi.waitFor(() => expect(isHanging).toBe(true), SOON);
       clock.advance(1_000);
       expect(await attempted).toEqual({ withheld: 'body_unreadable' });
       hanging.resolve();
-      await vi.waitFor(() => expect(open).toBe(0), { interval: 5 });
+      await vi.waitFor(() => expect(open).toBe(0), SOON);
       expect(receiver.requests).toEqual([]);
     },
   );

@@ -29,7 +29,7 @@ const allClosed = (receiver: Receiver) =>
       expect(receiver.connections).toBeGreaterThan(0);
       expect(receiver.sockets.size).toBe(0);
     },
-    { interval: 5 },
+    { timeout: 10_000, interval: 5 },
   );
 
 async function* pieces(count: number) {

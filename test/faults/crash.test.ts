@@ -22,7 +22,7 @@ import { openMoodyReceiver } from './moody-receiver.ts';
 import { openSizedApp } from './sized-app.ts';
 import { ended, expectLawful, expectSettled, unmet } from './verdict.ts';
 
-const KILLS = process.env['AFTERWORD_FAULTS'] === 'long' ? 500 : 20;
+const KILLS = process.env['AFTERWORD_FAULTS'] === 'long' ? 500 : 12;
 /** The latest moment of a kill, after the start or after the service was ready. */
 const LATEST_MS = 900;
 const SETTLED = { timeout: 30_000, interval: 100 };

@@ -49,6 +49,8 @@ export interface Post {
   readonly at: number;
   /** `X-Service-Webhook-Attempt`. */
   readonly number: number;
+  /** It gets no answer. */
+  readonly hangs: boolean;
   /** Its answer, where it was one that settles the delivery. */
   settled: boolean;
   /** Undefined where the body broke off. */
@@ -82,12 +84,14 @@ export async function openMoodyReceiver(secret: string): Promise<MoodyReceiver> 
     const runId = String(req.headers['x-request-id']);
     const node = 'webhook-id' in req.headers ? 1 : 0;
     sockets.set(req.socket, node);
+    const number = Number(req.headers['x-service-webhook-attempt']);
     const post: Post = {
       node,
       life: lives[node],
       lives: [...lives],
       at: Date.now(),
-      number: Number(req.headers['x-service-webhook-attempt']),
+      number,
+      hangs: moodOf(runId).acts[number - 1] === 'hang',
       settled: false,
     };
     const sofar = posts.get(runId);

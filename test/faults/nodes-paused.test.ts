@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import type { AttemptRecord } from '../../src/store/store.ts';
 import { stateOf } from '../support/alive.ts';
-import type { Post } from './moody-receiver.ts';
+import type { MoodyReceiver, Post } from './moody-receiver.ts';
 import {
   ATTEMPT_MS,
   conclude,
@@ -28,6 +28,13 @@ const [PAUSES, PAUSE_MS] = LONG ? [10, 15_000] : [1, 7_000];
 interface Pause {
   readonly stoppedAt: number;
   readonly wokenAt: number;
+}
+
+/** Something is to be cut off: it is stopped while an attempt of its own waits for an answer. */
+async function untilOneHangs({ node }: Member, { posts }: MoodyReceiver): Promise<void> {
+  const since = Date.now();
+  const hangs = (post: Post): boolean => post.node === node && post.hangs && post.at >= since;
+  await vi.waitUntil(() => [...posts.values()].some(each => each.some(hangs)), SOON);
 }
 
 async function pauseOnce({ process }: Member): Promise<Pause> {
@@ -64,6 +71,7 @@ describe('a node of two that stands still under load', () => {
     for (let count = 0; count < PAUSES; count += 1) {
       await untilBusy(members);
       await setTimeout(Math.random() * LATEST_MS);
+      await untilOneHangs(members[0], rig.receiver);
       pauses.push(await pauseOnce(members[0]));
       await untilBusy(members);
     }

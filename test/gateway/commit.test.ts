@@ -4,6 +4,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Conversation } from '../support/conversation.ts';
 import { until } from '../support/waiting.ts';
 import { openRig, type Rig } from './rig.ts';
 
@@ -28,7 +29,7 @@ interface Shape {
   readonly what: string;
   readonly app?: 'custom' | 'cortex';
   readonly method?: string;
-  readonly answer: (res: ServerResponse) => void;
+  readonly answer: (res: ServerResponse, caller: Conversation) => unknown;
   /** What the caller has before the commit; a regular expression for all of it. */
   readonly before: RegExp;
   readonly end: RegExp;
@@ -37,9 +38,10 @@ interface Shape {
 const SHAPES: Shape[] = [
   {
     what: 'of declared length, all but its last piece',
-    answer: res => {
-      res.writeHead(200, { 'Content-Length': 10 });
-      res.write('12345', () => setTimeout(() => res.end('67890'), 20));
+    async answer(res, caller) {
+      res.writeHead(200, { 'Content-Length': 10 }).write('12345');
+      await caller.until('\r\n\r\n12345');
+      res.end('67890');
     },
     before: /\r\n\r\n12345$/,
     end: /\r\n\r\n1234567890$/,
@@ -92,12 +94,12 @@ const SHAPES: Shape[] = [
 
 describe.each(SHAPES)('an answer $what', ({ app = 'custom', method = 'GET', answer, before, end }) => {
   it('arrives before the delivery is stored, and the end after', async () => {
+    const caller = await patient.converse();
     const path = patient.app.play((req, res) => {
       req.resume();
-      answer(res);
+      answer(res, caller);
     });
     const { commit, asked } = heldStore(patient);
-    const caller = await patient.converse();
     caller.send(patient.head({ app, path, method, hook: true }));
     await asked();
     await until(() => before.test(caller.text));
@@ -107,13 +109,13 @@ describe.each(SHAPES)('an answer $what', ({ app = 'custom', method = 'GET', answ
   });
 
   it('ends after commitWait, though the delivery is not stored yet', async () => {
+    const caller = await hasty.converse();
     const path = hasty.app.play((req, res) => {
       req.resume();
-      answer(res);
+      answer(res, caller);
     });
     const { commit, asked } = heldStore(hasty);
     const late = hasty.lateCommits();
-    const caller = await hasty.converse();
     caller.send(hasty.head({ app, path, method, hook: true }));
     await asked();
     await caller.until(end);

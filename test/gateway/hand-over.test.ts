@@ -6,13 +6,14 @@ import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { dial } from '../support/caller.ts';
 import { until } from '../support/waiting.ts';
-import { openRig, type Rig } from './rig.ts';
+import { endingByHand } from './ending.ts';
+import { openRig, type Rig, type RigOptions } from './rig.ts';
 
 const GRACE_MS = 20_000;
 
 /** A gateway, and a call that is answered at once or, at `/slow`, when the test says so. */
-async function open(): Promise<{ rig: Rig; name: string; slow: ServerResponse[] }> {
-  const rig = await openRig();
+async function open(options: RigOptions = {}): Promise<{ rig: Rig; name: string; slow: ServerResponse[] }> {
+  const rig = await openRig(options);
   const slow: ServerResponse[] = [];
   const name = rig.app.play((req, res) => {
     if (req.url!.endsWith('/slow')) slow.push(res);
@@ -90,7 +91,8 @@ describe('a hand-over', () => {
   });
 
   it('lets a WebSocket go on, until its time is over', async () => {
-    const { rig } = await open();
+    const { clock, end } = endingByHand(GRACE_MS);
+    const { rig } = await open({ clock });
     const name = rig.raw.play(socket => {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
       socket.pipe(socket);
@@ -100,10 +102,11 @@ describe('a hand-over', () => {
     const key = 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==';
     caller.send(rig.head({ app: 'raw', path: name, headers: [...upgrade, key] }));
     await caller.until('101 Switching Protocols');
-    const stopped = rig.stop(1_000, true);
+    const stopped = rig.stop(GRACE_MS, true);
     await until(() => isRefused(rig.port));
     caller.send('still there');
     await caller.until('still there');
+    end();
     expect(await Promise.all([caller.end(), stopped])).toHaveLength(2);
   });
 });

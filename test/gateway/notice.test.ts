@@ -4,15 +4,17 @@
  */
 import { describe, expect, it } from 'vitest';
 import { dial } from '../support/caller.ts';
+import { endingByHand } from './ending.ts';
 import { openRig } from './rig.ts';
 
 const GRACE_MS = 20_000;
-const NOTICE_MS = 1_000;
+const NOTICE_MS = 10_000;
 const LAST_ANSWER = /^HTTP\/1.1 200 .*connection: close.*answer/is;
 
 describe('a stop with notice', () => {
   it('takes calls until then, on new connections and on kept ones, each as the last of its connection', async () => {
-    const rig = await openRig();
+    const { clock, end } = endingByHand(NOTICE_MS);
+    const rig = await openRig({ clock });
     const name = rig.app.play((_, res) => res.end('answer'));
     const kept = await rig.converse();
     kept.send(rig.head({ path: name }));
@@ -26,6 +28,7 @@ describe('a stop with notice', () => {
     kept.send(rig.head({ path: name }));
     expect((await kept.end()).slice(before)).toMatch(LAST_ANSWER);
 
+    end();
     await stopped;
     await expect(dial(rig.port)).rejects.toThrow('ECONNREFUSED');
   });

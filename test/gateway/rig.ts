@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../../src/clock.ts';
+import { type Clock, systemClock } from '../../src/clock.ts';
 import type { AppConfig, ProjectConfig, Runtime } from '../../src/config/config.ts';
 import { createTargetPolicy } from '../../src/delivery/target.ts';
 import { createAuthenticator } from '../../src/gateway/auth.ts';
@@ -19,6 +19,7 @@ import type { Accepted } from '../../src/delivery/dispatcher.ts';
 import type { NewRun, RunInsertion } from '../../src/store/runs.ts';
 import { callRaw, type RawAnswer } from '../support/caller.ts';
 import { type Conversation, converse } from '../support/conversation.ts';
+import { closedPort } from '../support/receivers.ts';
 import { JWT_SECRET, PROJECT, testToken } from '../support/service.ts';
 import { type AppHandler, openRawStage, openStage, type RawHandler, type Stage } from '../support/stage.ts';
 import { until } from '../support/waiting.ts';
@@ -32,6 +33,7 @@ export interface RigOptions {
   readonly appTimeout?: number;
   readonly maxRequest?: number;
   readonly api?: Api;
+  readonly clock?: Clock;
   /** Awaited after each token was checked. */
   readonly authenticated?: () => Promise<void>;
 }
@@ -134,7 +136,9 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   const gateway = createGateway({
     config: {
       projects,
-      apps: new Map([[PROJECT, appsOn({ app: app.url, raw: raw.url, none: await closedUrl() })]]),
+      apps: new Map([
+        [PROJECT, appsOn({ app: app.url, raw: raw.url, none: `http://127.0.0.1:${await closedPort()}` })],
+      ]),
       appTimeout: options.appTimeout ?? 60_000,
       webhooks: {
         attemptTimeout: 1_000,
@@ -182,7 +186,7 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
       },
     },
     spool,
-    clock: systemClock,
+    clock: options.clock ?? systemClock,
     log,
     events: { call: event => calls.push(event), lateCommit: () => lateCommits++ },
   });
@@ -262,13 +266,6 @@ function appsOn(urls: Record<'app' | 'raw' | 'none', string>): Map<string, AppCo
     return [name, { projectId: PROJECT, name, runtime: app.runtime, place, forwardAuthorization }];
   });
   return new Map(entries);
-}
-
-/** Where nobody listens. */
-async function closedUrl(): Promise<string> {
-  const app = await openStage();
-  await app.close();
-  return app.url;
 }
 
 /** An answer that the test writes itself. */

@@ -5,7 +5,6 @@
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { uuidv7 } from 'uuidv7';
@@ -13,6 +12,8 @@ import { beforeAll, afterAll, describe, expect, it, onTestFinished, vi } from 'v
 import { REQUEST_SUFFIX } from '../../src/store/runs.ts';
 import type { Store } from '../../src/store/store.ts';
 import { runIdAt } from '../store/samples.ts';
+import { ManualClock } from '../support/clock.ts';
+import { closedPort } from '../support/receivers.ts';
 import { openStage, type AppHandler, type Stage } from '../support/stage.ts';
 import { until } from '../support/waiting.ts';
 import { openRig, PROJECT, urlApp } from './rig.ts';
@@ -43,15 +44,11 @@ async function folder(): Promise<string> {
 
 /** A port at which nobody listens, until the test does. */
 async function downApp(): Promise<{ url: string; up: () => Promise<void> }> {
-  const server = createServer((_req, res) => res.end('up')).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
+  const port = await closedPort();
   return {
     url: `http://127.0.0.1:${port}`,
     async up() {
-      server.listen(port, '127.0.0.1');
+      const server = createServer((_req, res) => res.end('up')).listen(port, '127.0.0.1');
       await once(server, 'listening');
       onTestFinished(() => void server.close());
     },
@@ -163,9 +160,12 @@ describe('an app that is down', () => {
 
   it('fails its runs when their time is up, and says why', async () => {
     const app = await downApp();
-    const rig = await openRig([urlApp('web', app.url)], { async: { timeout: 400 } });
+    const clock = new ManualClock(Date.now());
+    const rig = await openRig([urlApp('web', app.url)], { clock, async: { timeout: 400 } });
     rig.runs.start();
     const { runId } = await rig.add('web', { webhook: WEBHOOK });
+    await until(() => clock.nextIn === 100); // it was tried, and waits to be tried again
+    clock.advance(400);
     expect(await rig.ended(runId)).toMatchObject({
       state: 'failed',
       error: 'app_unreachable',
@@ -190,11 +190,13 @@ describe('an app that is down', () => {
 
 it('a run that takes too long fails, and its app sees the connection close', async () => {
   const { handler, open } = holding();
-  const rig = await openRig([urlApp('web', stage.url)], { async: { timeout: 300 } });
+  const clock = new ManualClock(Date.now());
+  const rig = await openRig([urlApp('web', stage.url)], { clock, async: { timeout: 300 } });
   rig.runs.start();
   const { runId } = await rig.add('web', { path: `/${stage.play(handler)}` });
   await until(() => open.length === 1);
   const closed = once(open[0]!.res, 'close');
+  clock.advance(300);
   expect(await rig.ended(runId)).toMatchObject({ state: 'failed', error: 'app_timeout', statusCode: 504 });
   await closed;
 });
@@ -293,17 +295,23 @@ describe('a stop', () => {
   it('lets runs end, claims no more, and gives up what has not ended', async () => {
     const { handler, open } = holding();
     const path = `/${stage.play(handler)}`;
-    const rig = await openRig([urlApp('web', stage.url, 2)]);
+    const clock = new ManualClock(Date.now());
+    const rig = await openRig([urlApp('web', stage.url, 2)], { clock });
     rig.runs.start();
     const [one, two, three] = [
-      await rig.add('web', { path }),
-      await rig.add('web', { path }),
-      await rig.add('web', { path }),
+      await rig.add('web', { path, query: 'one' }),
+      await rig.add('web', { path, query: 'two' }),
+      await rig.add('web', { path, query: 'three' }),
     ];
     await until(() => open.length === 2);
-    const closed = once(open[1]!.res, 'close');
+    // They may have come in any order.
+    const callOf = (query: string): ServerResponse =>
+      open.find(({ req }) => req.url!.endsWith(`?${query}`))!.res;
+    const closed = once(callOf('two'), 'close');
     const stopped = rig.runs.stop({ graceMs: 200 });
-    open[0]!.res.end('done');
+    callOf('one').end('done');
+    await rig.ended(one.runId);
+    clock.advance(200);
     await stopped;
     await closed;
     await rig.store.release();
@@ -330,12 +338,15 @@ describe('a stop', () => {
 it('no more than `concurrency` run at once, in the order in which they came, and other apps go on', async () => {
   let most = 0;
   let now = 0;
+  const held: Array<() => void> = [];
   const path = stage.play((_req, res) => {
     most = Math.max(most, ++now);
-    setImmediate(() => {
+    held.push(() => {
       now -= 1;
       res.end();
     });
+    // None is answered before there were as many as there may be.
+    if (most >= 4) held.splice(0).forEach(answer => setImmediate(answer));
   });
   const { handler, open } = holding();
   const rig = await openRig([urlApp('web', stage.url, 4), urlApp('slow', stage.url, 1)]);
@@ -347,6 +358,7 @@ it('no more than `concurrency` run at once, in the order in which they came, and
   expect(most).toBe(4);
   const begun = ended.map(run => run.startedAt!);
   expect(begun).toEqual(begun.toSorted((a, b) => a - b));
+  await until(() => open.length === 1);
   open[0]!.res.end();
   await rig.ended(slow.runId);
 });
@@ -386,8 +398,8 @@ it('nothing is sent once this node cannot be sure that the run is its own', asyn
 });
 
 it('a run whose app is in no configuration any more fails when its time is up', async () => {
-  const rig = await openRig([urlApp('web', stage.url)], { async: { timeout: 1_000 } });
-  const createdAt = Date.now() - 2_000;
+  const rig = await openRig([urlApp('web', stage.url)], { async: { timeout: 60_000 } });
+  const createdAt = Date.now() - 61_000;
   const old = await rig.add('gone', { runId: runIdAt(createdAt), createdAt });
   const young = await rig.add('gone');
   rig.runs.start();

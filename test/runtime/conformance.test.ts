@@ -192,8 +192,9 @@ describe.each([
       await conversation.until('data: "first"');
       expect(conversation.text).not.toContain('second');
       writeFileSync(join(folder, 'go'), '');
-      await conversation.until('data: "second"');
+      const text = await conversation.until('data: "second"');
       conversation.close();
+      await inbox.of(/x-request-id: (\S+)/i.exec(text)![1]!); // or it would come in the midst of another test
     });
 
     it('an error in the midst as an event, and it is delivered', async () => {

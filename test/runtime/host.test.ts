@@ -222,7 +222,10 @@ describe('the time limit of a call', () => {
     const inbox = await openInbox();
     onTestFinished(() => inbox.close());
     const folder = temporaryDirectory();
-    const { call, ask } = await open({ program: NODE }, { appTimeout: 700 });
+    const { call, ask } = await open({ program: NODE }, { appTimeout: 3_000 });
+    // A process may take longer to start than a call may wait for it.
+    const untilReady = () => vi.waitUntil(async () => (await call('pid')).status === 200, SOON);
+    await untilReady();
     const pid = (await ask('pid')) as number;
     const other = call('beat', { folder, name: 'other' });
     const late = await call('hold', { folder, name: 'late' }, inbox.url);
@@ -233,6 +236,7 @@ describe('the time limit of a call', () => {
     const delivery = await inbox.of(late.header('x-request-id')!);
     expect(JSON.parse(delivery.body.toString())).toMatchObject({ status_code: 504, error });
 
+    await untilReady();
     expect(await ask('pid')).not.toBe(pid);
     writeFileSync(join(folder, 'other.go'), '');
     const { status, body } = await other;
@@ -282,7 +286,8 @@ describe('an app that cannot be started', () => {
 describe('the processes of an app', () => {
   it('are there from the beginning', async () => {
     const { mark, ask } = await open({ program: NODE, replicas: 2 });
-    await vi.waitUntil(() => aliveWith(mark).length >= 4, SOON);
+    // Each of the two with its shell and its guard.
+    await vi.waitUntil(() => aliveWith(mark).length >= 6, SOON);
     const before = aliveWith(mark);
     const pid = await ask('pid');
     expect(before).toContain(pid);

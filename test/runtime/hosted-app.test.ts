@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
+import { type Clock, systemClock } from '../../src/clock.ts';
 import type { Program } from '../../src/config/config.ts';
 import type { Problem } from '../../src/errors.ts';
 import type { Lease } from '../../src/runtime/hosted-app.ts';
@@ -436,7 +437,10 @@ describe('the stop of an app', () => {
   });
 
   it('does not wait for the next attempt to start one', async () => {
-    const { app, lease, lines } = host({ program: shell('exit 1') });
+    // The first pause is never over: nothing is started again before the stop.
+    const isPause = (ms: number): boolean => ms === 100;
+    const after: Clock['after'] = (ms, task) => (isPause(ms) ? () => {} : systemClock.after(ms, task));
+    const { app, lease, lines } = host({ program: shell('exit 1') }, { clock: { ...systemClock, after } });
     await refusal(lease());
     await vi.waitUntil(() => lines.length > 0, SOON);
     await app.stop();

@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 
+const SOON = { timeout: 10_000, interval: 5 };
 const RUNNERS = join(import.meta.dirname, '..', '..', 'src', 'runtime', 'runners');
 const FUNCTIONS = join(import.meta.dirname, 'functions');
 
@@ -138,7 +139,7 @@ function errorAnswer(status: number, type: string, message: unknown) {
 }
 
 async function appears(file: string): Promise<void> {
-  await vi.waitFor(() => expect(existsSync(file)).toBe(true), { timeout: 10_000, interval: 5 });
+  await vi.waitFor(() => expect(existsSync(file)).toBe(true), SOON);
 }
 
 function linesOf(text: string): string[] {
@@ -210,10 +211,11 @@ describe.each([
     ])('%s, and prints where it was thrown', async (_, name, type, message) => {
       const runId = `throws-${name}`;
       expect(await runner.call(name, {}, { runId })).toEqual(errorAnswer(500, type, message));
-      await vi.waitFor(() => expect(runner.stderr).toContain(`@${runId}\t`));
-      const lines = linesOf(runner.stderr).filter(line => line.startsWith(`@${runId}\t`));
-      expect(lines.some(line => line.includes(message))).toBe(true);
-      expect(lines.some(line => line.includes(`main.${language.extension}`))).toBe(true);
+      const own = () => linesOf(runner.stderr).filter(line => line.startsWith(`@${runId}\t`));
+      await vi.waitFor(() => {
+        expect(own().some(line => line.includes(message))).toBe(true);
+        expect(own().some(line => line.includes(`main.${language.extension}`))).toBe(true);
+      }, SOON);
     });
 
     it.each(['absent', '_hidden', 'Thing', 'constant', 'sqrt', '__class__', 'toString', 'default', ''])(
@@ -346,12 +348,13 @@ describe.each([
     it('every line of a call with its run id', async () => {
       await runner.call('chatter', {}, { runId: 'chatty' });
       const own = (text: string) => linesOf(text).filter(line => line.startsWith('@chatty\t'));
-      await vi.waitFor(() => expect(own(runner.stdout).at(-1)).toBe('@chatty\twithout an end'));
-      await vi.waitFor(() => expect(own(runner.stderr)).toContain('@chatty\tto stderr'));
+      await vi.waitFor(() => expect(own(runner.stdout).at(-1)).toBe('@chatty\twithout an end'), SOON);
+      await vi.waitFor(() => expect(own(runner.stderr)).toContain('@chatty\tto stderr'), SOON);
       expect(own(runner.stdout)).toEqual(
         expect.arrayContaining(['@chatty\ttwo', '@chatty\tlines', '@chatty\tfrom a task']),
       );
-      expect([...own(runner.stdout), ...own(runner.stderr)].join('\n')).toContain('from the log');
+      const all = () => [...own(runner.stdout), ...own(runner.stderr)].join('\n');
+      await vi.waitFor(() => expect(all()).toContain('from the log'), SOON);
     });
 
     it.each(['meet', 'meetAsync'])('whole lines of calls that run at the same time: %s', async name => {
@@ -364,7 +367,7 @@ describe.each([
         const lines = linesOf(runner.stdout);
         expect(lines).toContain(`@${name}-a\t${name}-a waits, and has met ${name}-b`);
         expect(lines).toContain(`@${name}-b\t${name}-b waits, and has met ${name}-a`);
-      });
+      }, SOON);
     });
   });
 
@@ -431,7 +434,7 @@ describe.each([
       const stream = await runner.open('gated', JSON.stringify({ folder }));
       await appears(join(folder, 'started'));
       runner.child.kill('SIGTERM');
-      await vi.waitFor(async () => expect(await runner.accepts()).toBe(false));
+      await vi.waitFor(async () => expect(await runner.accepts()).toBe(false), SOON);
       expect(runner.child.exitCode).toBeNull();
       writeFileSync(join(folder, 'go'), '');
       expect(await answer).toEqual({ status: 200, body: 'done' });

@@ -16,6 +16,8 @@ import type { Body } from '../../src/store/store.ts';
 import { ManualClock } from './clock.ts';
 import type { Receiver } from './receivers.ts';
 
+const SOON = { timeout: 10_000, interval: 5 };
+
 export function policyAllowing(...allow: string[]): TargetPolicy {
   return createTargetPolicy({ allow, listeners: () => [], localAddresses: () => [] });
 }
@@ -60,7 +62,7 @@ export async function attemptToTheDeadline(
   const clock = new ManualClock();
   await using sender = openSender({ clock, timeout: 1_000 });
   const sending = sender.send(attemptOn(receiver.url, { body }));
-  await vi.waitFor(() => expect(condition()).toBe(true), { interval: 5 });
+  await vi.waitFor(() => expect(condition()).toBe(true), SOON);
   clock.advance(1_000);
   return await sending;
 }
@@ -68,5 +70,5 @@ export async function attemptToTheDeadline(
 /** A receiver that does not read sees the end of a connection only once it does. */
 export async function expectAllClosed({ sockets }: Receiver): Promise<void> {
   for (const socket of sockets) socket.resume();
-  await vi.waitFor(() => expect(sockets.size).toBe(0), { interval: 5 });
+  await vi.waitFor(() => expect(sockets.size).toBe(0), SOON);
 }

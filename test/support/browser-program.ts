@@ -16,7 +16,14 @@ export function hasChromium(): boolean {
   }
 }
 
+/** The first start on a machine reads some hundred megabytes from its disk. */
+const LAUNCH_MS = 120_000;
+
 export function launchChromium(): Promise<Browser> {
   // Its sandbox is not for root.
-  return chromium.launch({ executablePath: CHROMIUM, chromiumSandbox: process.getuid?.() !== 0 });
+  return chromium.launch({
+    executablePath: CHROMIUM,
+    chromiumSandbox: process.getuid?.() !== 0,
+    timeout: LAUNCH_MS,
+  });
 }

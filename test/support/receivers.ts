@@ -117,11 +117,17 @@ function urlHost(host = '127.0.0.1'): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** A port of loopback on which nothing listens. */
+/**
+ * A port of loopback on which nothing listens. It is below the range from which systems take a free port, or
+ * somebody else, in another process too, might be given it meanwhile.
+ */
 export async function closedPort(): Promise<number> {
-  const receiver = await startHostile(() => {});
-  await receiver.close();
-  return receiver.port;
+  for (;;) {
+    const port = 15_000 + Math.floor(Math.random() * 15_000);
+    const receiver = await startHostile(() => {}, { port }).catch(() => undefined);
+    await receiver?.close();
+    if (receiver !== undefined) return port;
+  }
 }
 
 /**
@@ -131,7 +137,7 @@ export async function closedPort(): Promise<number> {
 export async function expectUntouched(canary: Receiver): Promise<void> {
   const { hostname } = new URL(canary.url);
   const probe = net.connect(canary.port, hostname);
-  await vi.waitFor(() => expect(canary.connections).toBeGreaterThan(0), { interval: 5 });
+  await vi.waitFor(() => expect(canary.connections).toBeGreaterThan(0), { timeout: 10_000, interval: 5 });
   probe.destroy();
   expect(canary.connections).toBe(1);
 }

@@ -5,6 +5,7 @@ import { createLogger } from '../../src/log.ts';
 import { createBatches } from '../../src/trace/batches.ts';
 import { createSpanRequest, type EndedSpan } from '../../src/trace/otlp.ts';
 import { fieldsOf } from '../support/collector.ts';
+import { until } from '../support/waiting.ts';
 
 const SPAN: EndedSpan = {
   traceId: '0af7651916cd43dd8448eb211c80319c',
@@ -56,7 +57,7 @@ it('sends a batch when it is full, one at a time, and the rest at the end', asyn
   expect(sent).toHaveLength(1);
   const flushed = batches.flush();
   for (const at of [0, 1, 2]) {
-    await expect.poll(() => sent.length).toBe(at + 1);
+    await until(() => sent.length === at + 1);
     sent[at]!.done.resolve();
   }
   await flushed;
@@ -69,7 +70,7 @@ it('loses what does not fit, and tells it once', async () => {
   add(10); // two on their way, four that wait
   const flushed = batches.flush();
   for (const at of [0, 1, 2]) {
-    await expect.poll(() => sent.length).toBe(at + 1);
+    await until(() => sent.length === at + 1);
     sent[at]!.done.resolve();
   }
   await flushed;

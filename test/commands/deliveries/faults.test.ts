@@ -103,7 +103,8 @@ describe('a stream', () => {
       created_at: '2001-01-01T00:00:00.000Z',
       settled_at: '2001-01-01T00:00:01.000Z',
     });
-    const late = delivery({ run_id: UNKNOWN.replace('0', '1'), state: 'delivered', settled_at: NOW });
+    const settledAt = new Date().toISOString();
+    const late = delivery({ run_id: UNKNOWN.replace('0', '1'), state: 'delivered', settled_at: settledAt });
     let streams = 0;
     const { asked, there } = await serve((req, res) => {
       if (!req.url!.includes('/stream'))

@@ -7,7 +7,7 @@ import type { DeliveryFilter, DeliveryList } from '../../../src/store/ledger.ts'
 import { DAY_MS, dayOf, firstId, PARTITIONED } from '../../../src/store/postgres/partitions.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { createDatabase, type Database } from '../../support/postgres.ts';
-import { openTestStore } from './opening.ts';
+import { openTestStore, untilGone } from './opening.ts';
 
 const TODAY = 60_000;
 const DAYS_BEFORE = 12;
@@ -90,12 +90,13 @@ async function makeDays(database: Database, now: number): Promise<void> {
   }
 }
 
-/** A connection tells what it read when it ends, so the store is closed. */
+/** A connection tells what it read when it ends, so the store is closed and its connections are waited for. */
 async function rowsRead(database: Database, work: (store: Store) => Promise<unknown>): Promise<number> {
   await database.query('SELECT pg_stat_reset()');
   const store = await openTestStore({ url: database.url, connections: 1 });
   await work(store);
   await store.close();
+  await untilGone(database);
   const [row] = await database.query<{ read: number }>(
     `SELECT ((SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname ~ '^afterword_')
        + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname ~ '^afterword_'))::int AS read`,
@@ -108,7 +109,7 @@ describe.each<[counted: string, before: string | undefined, after: string | unde
   ['while they were empty', 'VACUUM (ANALYZE)', undefined],
   ['while they were full', undefined, 'VACUUM (ANALYZE)'],
 ])('of tables that were counted %s', (_counted, before, after) => {
-  it('a list reads what it needs', async () => {
+  it('a list reads what it needs', { timeout: 180_000 }, async () => {
     const database = await createDatabase();
     const now = Date.now();
     await rowsRead(database, () => makeDays(database, now));

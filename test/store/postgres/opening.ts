@@ -10,13 +10,14 @@ import { createKeyring } from '../../../src/store/seal.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { createDatabase, type Database } from '../../support/postgres.ts';
 import { type Relay, startRelay } from '../../support/relay.ts';
+import { until } from '../../support/waiting.ts';
 import type { Place } from '../conformance.ts';
 import { temporaryDirectory } from '../samples.ts';
 
 export const KEYRING = createKeyring([new Uint8Array(32).fill(7)]);
 
 /** So short that a test can wait for it, and long enough for a busy machine. */
-export const SHORT_LEASE: Lease = { beat: 100, valid: 400, dead: 600, look: 50 };
+export const SHORT_LEASE: Lease = { beat: 100, valid: 1_200, dead: 1_500, look: 50 };
 
 export interface StoreSetup extends Partial<PostgresStoreOptions> {
   readonly url: string;
@@ -52,6 +53,13 @@ export async function openTestStore(setup: StoreSetup): Promise<Store> {
   const store = createTestStore(setup);
   await store.open();
   return store;
+}
+
+/** A store that is closed does not wait long for the server to see the end of its connections; this does. */
+export async function untilGone(database: Database): Promise<void> {
+  const connected = `SELECT FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'afterword'`;
+  await until(async () => (await database.query(connected)).length === 0);
 }
 
 /** A node whose connections go through a relay. */

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import type { Store } from '../../../src/store/store.ts';
 import { createDatabase, type Database } from '../../support/postgres.ts';
 import { attempt, newDelivery, newRun } from '../samples.ts';
-import { openTestStore } from './opening.ts';
+import { openTestStore, untilGone } from './opening.ts';
 
 const BACKLOG = 4_000;
 const TAKEN = 400;
@@ -59,10 +59,11 @@ const RUNS: Kind = {
 
 const inDemo = (app: string) => ({ projectId: 'p-demo', app });
 
-async function leave({ url }: Database, kind: Kind, count: number): Promise<void> {
-  const store = await openTestStore({ url });
+async function leave(database: Database, kind: Kind, count: number): Promise<void> {
+  const store = await openTestStore({ url: database.url });
   await Promise.all(Array.from({ length: count }, () => kind.leave(store)));
   await store.close();
+  await untilGone(database);
 }
 
 const count = (database: Database, { queue }: Kind) => database.query(`VACUUM (ANALYZE) ${queue}`);
@@ -105,6 +106,7 @@ describe.each<[counted: string, prepare: (database: Database, kind: Kind) => Pro
     const store = await openTestStore({ url: database.url, connections: 2 });
     expect(await kind.work(store)).toBe(TAKEN);
     await store.close();
+    await untilGone(database);
 
     const atTheStart = BACKLOG; // which keys there are
     expect(await rowsRead(database, kind)).toBeLessThan(atTheStart + TAKEN * 5);

@@ -1,6 +1,4 @@
 /** What a start does to a database, and what it says when it cannot use it. */
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StartError } from '../../../src/errors.ts';
 import type { ConnectionOptions } from '../../../src/store/postgres/connection.ts';
@@ -8,6 +6,7 @@ import { MIGRATIONS } from '../../../src/store/postgres/migrations.ts';
 import { createKeyring } from '../../../src/store/seal.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { createEmptyDatabase, type Database, startServer } from '../../support/postgres.ts';
+import { closedPort } from '../../support/receivers.ts';
 import { newDelivery, newRun } from '../samples.ts';
 import { connectionOf, createTestStore, openTestStore, type StoreSetup } from './opening.ts';
 
@@ -79,11 +78,7 @@ describe('the schema', () => {
 describe('a start is refused', () => {
   it('where nothing listens', async () => {
     const database = await createEmptyDatabase();
-    const listener = createServer().listen(0, '127.0.0.1');
-    await once(listener, 'listening');
-    const { port } = listener.address() as AddressInfo;
-    listener.close();
-    await once(listener, 'close');
+    const port = await closedPort();
     expect(await refusalOf(database, { port })).toBe(
       `cannot connect to the database 127.0.0.1:${port}/${database.name}: nothing listens there`,
     );

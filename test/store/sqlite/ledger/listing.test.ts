@@ -85,7 +85,7 @@ function expected({ db }: ManyRows, filter: DeliveryFilter): number {
   return count;
 }
 
-it('reads a bounded number of rows for a page', () => {
+it('reads a bounded number of rows for a page', { timeout: 60_000 }, () => {
   const many = openMany(COUNT);
   for (const filter of BY_INDEX) {
     const { runIds, looked } = everyPage(many, filter);
