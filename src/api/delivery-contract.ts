@@ -18,10 +18,10 @@ export const DeliveryListQuery = z.strictObject({ ...FILTER, ...PAGE });
 export const StreamQuery = z.strictObject(FILTER);
 
 export const DeliveryQuery = z.strictObject({
-  include: z
+  exclude: z
     .enum(['body'], wrong('must be body'))
     .optional()
-    .openapi({ description: '`body`: the request that is sent as well' }),
+    .openapi({ description: '`body`: all but the body of the request, which may be large' }),
 });
 
 export const IdempotencyHeader = z.object({
@@ -105,7 +105,9 @@ const DeliveryRequest = z
       description: 'Of the last attempt, or the next where there was none; never the secret ones',
     }),
     signed: z.boolean().optional().openapi({ description: 'Absent where what is sealed cannot be opened' }),
-    body: z.looseObject({}).nullable().openapi({ description: 'As it is stored; null where it is gone' }),
+    body: z.looseObject({}).nullable().optional().openapi({
+      description: 'As it is stored; null where it is gone, absent where it is excluded',
+    }),
   })
   .openapi('DeliveryRequest');
 
@@ -118,7 +120,7 @@ export const DeliveryDetail = Delivery.extend({
   run: RunFacts.omit({ delivery: true })
     .optional()
     .openapi({ description: 'Where the call was asynchronous, while its run is kept' }),
-  request: DeliveryRequest.optional().openapi({ description: 'Where it was asked for' }),
+  request: DeliveryRequest.optional().openapi({ description: 'Not in the answer to an action' }),
 }).openapi('DeliveryDetail');
 
 export const DeliveryList = z

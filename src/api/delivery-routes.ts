@@ -58,7 +58,7 @@ const getDelivery = createRoute({
   summary: 'Tells all that is known of a delivery',
   request: { params: DeliveryParams, query: DeliveryQuery },
   responses: {
-    200: answerOf(DeliveryDetail, 'The delivery, with its attempts'),
+    200: answerOf(DeliveryDetail, 'The delivery, with its attempts and what is sent'),
     ...problemAnswers(['invalid_query', 'delivery_not_found']),
   },
 });
@@ -157,8 +157,9 @@ export function createDeliveryRoutes(options: DeliveryRoutesOptions): Router {
     })
     .openapi(getDelivery, async c => {
       const delivery = await find(c, c.req.valid('param').run_id);
-      const { include } = c.req.valid('query');
-      return include === 'body' ? answerWithBody(c, delivery) : c.json(await detailOf(delivery), 200);
+      const { exclude } = c.req.valid('query');
+      if (exclude === undefined) return answerWithBody(c, delivery);
+      return c.json({ ...(await detailOf(delivery)), request: headers.requestOf(delivery) }, 200);
     })
     .openapi(redeliver, async c => {
       const { target } = await readJson(c.req.raw, RedeliverBody);

@@ -101,10 +101,10 @@ const CASES: Readonly<Record<string, Readonly<Record<number, readonly Case[]>>>>
   getDelivery: {
     200: [
       async listeners => ({ id: await failed(listeners) }),
-      async listeners => ({ id: await failed(listeners), query: '?include=body' }),
+      async listeners => ({ id: await failed(listeners), query: '?exclude=body' }),
       async listeners => ({ id: await pending(listeners) }),
     ],
-    400: [query('?include=all')],
+    400: [query('?exclude=all')],
     404: [PLAIN, async () => ({ id: 'x' })],
   },
   redeliver: {

@@ -153,7 +153,7 @@ describe('the list of deliveries', () => {
     ['?project=a%20b', ['project must be the name of a project']],
     ['?limit=201', [limit]],
     ['?cursor=x', ['cursor must be a next_cursor as it was given']],
-    ['?include=body&limit=0', [limit, 'there is no parameter "include"']],
+    ['?exclude=body&limit=0', [limit, 'there is no parameter "exclude"']],
   ])('refuses %s, and says what is wrong', async (query, details) => {
     const api = await openApi();
     const { status, json } = await api.get(LIST + query);

@@ -45,7 +45,7 @@ export async function steer({ port, base, admin, token }: Running): Promise<void
   };
   const post = <T>(url: string, body?: object): Promise<T> =>
     ask<T>(url, { method: 'POST', ...(body && { body: JSON.stringify(body) }) });
-  const one = (runId: string): Promise<Detail> => ask(`${admin}/api/v1/deliveries/${runId}?include=body`);
+  const one = (runId: string): Promise<Detail> => ask(`${admin}/api/v1/deliveries/${runId}`);
   const settles = async (runId: string, state: Detail['state'], round: number): Promise<Detail> => {
     await until(async () => {
       const found = await one(runId);

@@ -47,6 +47,9 @@ export async function mend(scene: Scene, open: OpenPage): Promise<readonly strin
   await button(detail, 'Redeliver').click();
   await detail.getByRole('main').getByText('delivered', { exact: true }).first().waitFor();
   await detail.getByRole('main').getByText('manual').first().waitFor();
+  expect(await detail.getByRole('region', { name: 'Request', exact: true }).innerText()).toContain(
+    '"run_time_ms"',
+  );
   await rowOf(list, runId).getByText('delivered', { exact: true }).waitFor();
   for (const isUnmoved of unmoved) await isUnmoved();
   return receiver.requests.map(({ headers }) =>

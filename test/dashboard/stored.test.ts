@@ -15,7 +15,7 @@ it('the body of a delivery is what is stored', async () => {
   const rig = await openRig();
   const body = `{"result":${RESULT},${TAIL}}`;
   const { runId } = await rig.attempted(FAILED, { status: 500 }, { body: { bytes: Buffer.from(body) } });
-  const { text } = await rig.get(`/api/v1/deliveries/${runId}?include=body`);
+  const { text } = await rig.get(`/api/v1/deliveries/${runId}`);
   const read = readDelivery(text);
   expect(read.body).toBe(body);
   expect(read.ranMs).toBe(12.5);

@@ -73,7 +73,7 @@ export interface DeliveryRequest {
   url: string;
   headers: Record<string, string>;
   signed?: boolean | undefined;
-  body: Record<string, unknown> | null;
+  body?: Record<string, unknown> | null | undefined;
 }
 
 export interface DeliveryDetail extends Delivery {

@@ -25,8 +25,8 @@ export function Delivery({ runId }: { readonly runId: string }) {
     key: runId,
     load: async (signal): Promise<StoredDelivery> => {
       const { data: before } = state.value;
-      const include = before === undefined ? { include: 'body' } : {}; // it may be large, and stays as it is
-      const read = readDelivery(await getText(`deliveries/${encodeURIComponent(runId)}`, include, signal));
+      const known = before === undefined ? {} : { exclude: 'body' }; // it may be large, and stays as it is
+      const read = readDelivery(await getText(`deliveries/${encodeURIComponent(runId)}`, known, signal));
       pending.value = read.detail.state === 'pending';
       return { ...read, ...before, detail: read.detail };
     },

@@ -28,6 +28,8 @@ export function runIdsArgument(text: string, before: readonly string[] | undefin
   return [...(before ?? []), runIdArgument(text)];
 }
 
+const withoutBody = (runId: string): string => `${pathOf(runId)}?exclude=body`;
+
 export interface OpenOptions {
   /** With what is sent. */
   readonly body?: boolean;
@@ -40,7 +42,7 @@ export async function openDelivery(
   runId: string,
   { body = false, signal }: OpenOptions = {},
 ): Promise<Answer | Fault> {
-  const path = `${pathOf(runId)}${body ? '?include=body' : ''}`;
+  const path = body ? pathOf(runId) : withoutBody(runId);
   return successOf(await send(client, { path, ...(signal !== undefined && { signal }) }), WHAT.what);
 }
 
@@ -49,7 +51,7 @@ export function readDelivery(
   runId: string,
   signal?: AbortSignal,
 ): Promise<Told<DeliveryDetails> | Fault> {
-  const question = { path: pathOf(runId), ...(signal !== undefined && { signal }) };
+  const question = { path: withoutBody(runId), ...(signal !== undefined && { signal }) };
   return ask<DeliveryDetails>(client, question, WHAT);
 }
 
