@@ -54,9 +54,13 @@ function readerOf(service: ServiceProcess): () => readonly LogLine[] {
   };
 }
 
-export async function serveWorkers(place: Place, workers = 2): Promise<WorkersRig> {
+/** Two of them. */
+export async function serveWorkers(
+  place: Place,
+  env: Readonly<Record<string, string>> = {},
+): Promise<WorkersRig> {
   const MARK = randomUUID();
-  const service = serve(place, { MARK, PYTHONDONTWRITEBYTECODE: '1' });
+  const service = serve(place, { MARK, PYTHONDONTWRITEBYTECODE: '1', ...env });
   const addresses = await service.ready;
   const auth = `Authorization: Bearer ${await testToken()}`;
   const lines = readerOf(service);
@@ -64,7 +68,7 @@ export async function serveWorkers(place: Place, workers = 2): Promise<WorkersRi
     lines()
       .filter(({ worker, msg }) => worker === number && msg === 'a worker is serving')
       .map(({ pid }) => pid!);
-  const numbers = Array.from({ length: workers }, (_, index) => index + 1);
+  const numbers = [1, 2];
   // Lines are written a little later than they are made.
   await vi.waitUntil(() => numbers.every(number => pidsOf(number).length > 0), SOON);
   const pathOf = (path: string, target?: string): string =>

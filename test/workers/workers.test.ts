@@ -11,6 +11,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { temporaryDirectory } from '../store/samples.ts';
 import { isAlive, untilEnded, untilNoneAlive } from '../support/alive.ts';
 import { openApp } from '../support/app.ts';
+import { openCollector } from '../support/collector.ts';
 import { type Inbox, openInbox } from '../support/inbox.ts';
 import { configure, openStoreOf, type Place, readMetric, serve, type Settings } from '../support/process.ts';
 import { startReceiver } from '../support/receivers.ts';
@@ -202,6 +203,34 @@ describe('a worker that is killed', () => {
       state: 'pending',
       attempts: [{ number: 1, error: 'interrupted' }],
     });
+  });
+
+  it('leaves a trace in which another goes on', async () => {
+    const { place } = await prepare();
+    await using collector = await openCollector();
+    let answers = false;
+    await using receiver = await startReceiver((_request, response) => void (answers && response.end()));
+    const rig = await serveWorkers(place, {
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: collector.url,
+      OTEL_BSP_SCHEDULE_DELAY: '50',
+    });
+    const dead = rig.pidOf(1);
+    const runId = runIdOf(await rig.onlyOn(1, () => rig.call('app/quick', receiver.url)));
+    await vi.waitUntil(() => receiver.requests.length === 1, SOON);
+    const [call] = await collector.ofRun(runId, 1);
+    answers = true;
+    process.kill(dead, 'SIGKILL');
+    await vi.waitUntil(() => receiver.requests.length === 2, SOON);
+    const attempt = (await collector.ofRun(runId, 2)).at(-1)!;
+    expect(call!.kind).toBe('server');
+    expect(attempt).toMatchObject({
+      kind: 'client',
+      traceId: call!.traceId,
+      links: [{ traceId: call!.traceId, spanId: call!.spanId }],
+      attributes: { 'afterword.attempt': 2, 'http.response.status_code': 200 },
+    });
+    const { traceId, spanId } = attempt;
+    expect(receiver.requests[1]!.headers['traceparent']).toBe(`00-${traceId}-${spanId}-01`);
   });
 
   it('frees the places that its calls had in a hosted app', async () => {
