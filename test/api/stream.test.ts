@@ -93,7 +93,7 @@ describe('the live stream', () => {
 });
 
 /** The API in front of a store whose changes a test tells itself. */
-async function openCounted(clock = new ManualClock()) {
+async function openCounted(clock = new ManualClock(), complete = Promise.resolve()) {
   let followers = 0;
   let tell = (_runIds: readonly string[]): void => {};
   const summary = (runId: string) =>
@@ -108,6 +108,7 @@ async function openCounted(clock = new ManualClock()) {
     async follow(listener: (runIds: readonly string[]) => void) {
       followers += 1;
       tell = listener;
+      await complete;
       return () => void (followers -= 1);
     },
     summaries: async (runIds: readonly string[]) => runIds.map(summary),
@@ -140,6 +141,19 @@ describe('whoever looks on', () => {
     expect(followers()).toBe(1);
     first.leave();
     second.leave();
+    await until(() => followers() === 0);
+    expect(clock.waiting).toBe(0);
+  });
+
+  it('and leaves before there is an answer, is forgotten', async () => {
+    const { promise: complete, resolve } = Promise.withResolvers<void>();
+    const { rig, clock, followers } = await openCounted(new ManualClock(), complete);
+    const early = connect(rig.port, '127.0.0.1').on('error', () => {});
+    early.write(`GET ${STREAM} HTTP/1.1\r\nHost: test\r\n\r\n`);
+    await until(() => followers() === 1);
+    early.destroy();
+    await rig.get(`${STREAM}?limit=0`); // by its answer, the end of the other has been seen
+    resolve();
     await until(() => followers() === 0);
     expect(clock.waiting).toBe(0);
   });
