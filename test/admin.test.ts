@@ -182,7 +182,7 @@ describe('the metrics of a service', () => {
       const text = await read();
       return told.filter(line => !text.includes(`\n${line}\n`));
     };
-    await expect.poll(missing, { timeout: 10_000 }).toEqual([]);
+    await expect.poll(missing).toEqual([]);
     const text = await read();
     for (const secret of [...runIds, '127.0.0.1', 'http:', 'p-test', 'app-name', '/hook']) {
       expect(text).not.toContain(secret);

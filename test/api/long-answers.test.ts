@@ -16,7 +16,6 @@ import { stalled, until } from '../support/waiting.ts';
 import { type ApiRig, envelopeOf, openApi, openRig, pathOf, PROJECT, T } from './rig.ts';
 
 const MEGABYTES = 8;
-const SOON = { timeout: 10_000 };
 
 /** With a number that no double holds at its end. */
 const LONG = `"status_code":200,"result":{"text":"${'é'.repeat(MEGABYTES * 512 * 1024)}","n":12345678901234567890}`;
@@ -88,7 +87,7 @@ describe('a long answer', () => {
     expect(text.startsWith('{"state":"succeeded",')).toBe(true);
     expect(text.endsWith(`,${envelope.slice(1)}`)).toBe(true);
     expect(headers.get('content-length')).toBe(String(Buffer.byteLength(text)));
-    await expect.poll(() => openFiles(file), SOON).toBe(0);
+    await expect.poll(() => openFiles(file)).toBe(0);
   });
 
   it('comes whole in pieces', async () => {
@@ -126,7 +125,7 @@ describe('a long answer', () => {
     caller.send(`GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`);
     await until(() => openFiles(file) === 1);
     caller.close();
-    await expect.poll(() => openFiles(file), SOON).toBe(0);
+    await expect.poll(() => openFiles(file)).toBe(0);
   });
 
   it('is opened for nobody who only asks for the head', async () => {
@@ -170,7 +169,7 @@ describe('an answer that cannot be read', () => {
     const { rig, path, file } = await openWithFile();
     truncateSync(file, 1_000_000);
     await expect(rig.get(path)).rejects.toThrow(CUT_OFF);
-    await expect.poll(() => openFiles(file), SOON).toBe(0);
+    await expect.poll(() => openFiles(file)).toBe(0);
   });
 
   it('is a failure of the service where nothing was sent yet', async () => {

@@ -4,8 +4,6 @@ import { Pending } from '../../src/delivery/pending.ts';
 import { silentLogger } from '../../src/log.ts';
 import { ManualClock } from '../support/clock.ts';
 
-const SOON = { timeout: 10_000, interval: 5 };
-
 /** A store that does what it is given in order, and whose readings are answered when the test says so. */
 function rig() {
   const clock = new ManualClock();
@@ -94,11 +92,11 @@ describe('what is pending', () => {
     clock.advance(60_000);
     expect(readings).toHaveLength(1);
     readings.pop()!.fail();
-    await expect.poll(() => clock.waiting, SOON).toBe(1);
+    await expect.poll(() => clock.waiting).toBe(1);
     clock.advance(10_000);
     readings.pop()!.answer();
-    await expect.poll(() => pending.of('p'), SOON).toBe(1);
-    await expect.poll(() => clock.waiting, SOON).toBe(1);
+    await expect.poll(() => pending.of('p')).toBe(1);
+    await expect.poll(() => clock.waiting).toBe(1);
     pending.stop();
     expect(clock.waiting).toBe(0);
   });

@@ -109,7 +109,7 @@ describe('a large answer that breaks off', () => {
     const text = await caller.end();
     expect(text.length).toBeGreaterThan(1_000_000);
     expectError(await rig.delivered(runIdIn(text)), 200, 'answer_cut_off');
-    await expect.poll(() => rig.spooled(), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => rig.spooled()).toEqual([]);
     expect(rig.spool.memory.used).toBe(0);
   });
 });
